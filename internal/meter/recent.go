@@ -31,7 +31,7 @@ type Totals struct {
 
 // Point is one stretch of a chart.
 type Point struct {
-	Start   time.Time `json:"start"`
+	Start time.Time `json:"start"`
 	Summary
 }
 
