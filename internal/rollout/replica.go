@@ -94,7 +94,7 @@ type Workload struct {
 // FleetStatus is what a fleet sees of one deployment.
 type FleetStatus struct {
 	Desired   int       `json:"desired"`   // what the autoscaler wants, within the bounds
-	Scheduled int       `json:"scheduled"` // placed on hardware: starting, ready or draining
+	Scheduled int       `json:"scheduled"` // holding a place on hardware: starting, ready, draining, or failed and waiting to restart
 	Ready     int       `json:"ready"`     // answering
 	Draining  int       `json:"draining"`  // finishing what they hold
 	Unplaced  int       `json:"unplaced"`  // wanted, but no capacity

@@ -1,0 +1,266 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+)
+
+// Wants returns the readings that Decide needs at this instant. Most of the time
+// there are none.
+func Wants(r Rollout, now time.Time) []Query {
+	if len(r.Spec.Rules) == 0 {
+		return nil
+	}
+	switch r.Phase {
+	case PhaseSoaking:
+		if r.State == Stabilizing && r.peekDue(now) {
+			return r.queries(now)
+		}
+	case PhaseGating:
+		if r.State == Running || r.State == Stabilizing {
+			return r.queries(now)
+		}
+	case PhaseConfirming:
+		if (r.State == Running || r.State == Stabilizing) && r.confirmDue(now) {
+			return r.queries(now)
+		}
+	case PhaseChecking, PhaseScaling, PhaseShifting, PhasePropagating, PhaseDraining, PhaseReleasing:
+	}
+	return nil
+}
+
+// Decide says what follows from a rollout and what was observed at an instant:
+// same input, same output. It makes at most one move; call it again with what is
+// then observed until it changes nothing and asks for no effect.
+func Decide(r Rollout, o Observed, now time.Time) Decision {
+	d := &decider{r: r.clone(), o: o, now: now}
+	d.recordSplit()
+	if !d.changed {
+		d.decide()
+	}
+	if d.changed {
+		d.r.UpdatedAt = now
+	}
+	return Decision{Rollout: d.r, Effects: d.effects, Events: d.events, Due: d.due, Changed: d.changed}
+}
+
+// decider carries one decision while it is made.
+type decider struct {
+	r       Rollout
+	o       Observed
+	now     time.Time
+	effects []Effect
+	events  []Event
+	due     time.Time
+	changed bool
+}
+
+func (d *decider) decide() {
+	switch d.r.State {
+	case Running, Stabilizing:
+		d.work()
+	case Pausing:
+		d.halt()
+	case SystemPaused:
+		d.retry()
+	case Cancelling:
+		d.freeze()
+	case Pending, Paused, Canceled, Completed:
+		// Nothing to do: a person or nobody moves these.
+	default:
+		d.park(Internal, fmt.Sprintf("unknown state %q; report this with the rollout's id", d.r.State), nil)
+	}
+}
+
+// recordSplit makes the record follow what the routers serve, in any state: a
+// crash or a control may have come between the shift and its record.
+func (d *decider) recordSplit() {
+	s := d.o.Split
+	if !s.Held || d.r.State.Terminal() || d.r.State == Pending {
+		return
+	}
+	if s.Percent == d.r.Percent {
+		return
+	}
+	e := d.r.event(d.now, EventTrafficShifted, "target traffic: %d%% → %d%%", d.r.Percent, s.Percent)
+	e.OldPercent, e.NewPercent = ptr(d.r.Percent), ptr(s.Percent)
+	d.tell(e)
+	d.r.Percent, d.r.Generation = s.Percent, s.Generation
+	if d.r.Phase == PhaseShifting && s.Percent == d.r.Rung().Percent {
+		d.enter(PhasePropagating)
+	}
+}
+
+// work does the current phase of a running step.
+func (d *decider) work() {
+	switch d.r.Phase {
+	case PhaseChecking:
+		d.check()
+	case PhaseScaling:
+		d.scale()
+	case PhaseShifting:
+		d.shift()
+	case PhasePropagating:
+		d.propagate()
+	case PhaseDraining:
+		d.drain()
+	case PhaseSoaking:
+		d.soak()
+	case PhaseGating:
+		d.gate()
+	case PhaseConfirming:
+		d.confirm()
+	case PhaseReleasing:
+		d.release()
+	default:
+		d.park(Internal, fmt.Sprintf("unknown phase %q; report this with the rollout's id", d.r.Phase), nil)
+	}
+}
+
+// halt ends a pause request: wherever the step is, its phase can be taken up
+// again, so the executor parks at once.
+func (d *decider) halt() {
+	d.happen(Halted)
+	if st := &d.r.Steps[d.r.Step]; st.State == StepRunning {
+		st.State = StepPaused
+	}
+	reason := ""
+	if d.r.Pause != nil {
+		reason = d.r.Pause.Reason
+	}
+	d.tell(d.r.event(d.now, EventPaused, "paused at step %d of %d with %d%% on the target%s", d.r.Step+1, len(d.r.Steps), d.r.Percent, because(reason)))
+}
+
+// retry takes a recoverable park up again when its time has come.
+func (d *decider) retry() {
+	if h := d.r.Hold; h != nil && d.o.Split.Held && d.o.Split.Percent != *h {
+		d.act(Effect{Kind: SetSplit, Percent: *h})
+		return
+	}
+	if d.r.RetryAt.IsZero() {
+		return
+	}
+	if d.now.Before(d.r.RetryAt) {
+		d.wake(d.r.RetryAt)
+		return
+	}
+	until := d.r.RetryUntil
+	category := ""
+	if c := d.r.Condition; c != nil {
+		category = string(c.Category)
+	}
+	d.happen(RetryCame)
+	d.r.goOn(d.now)
+	d.r.RetryUntil = until
+	d.changed = true
+	d.tell(d.r.event(d.now, EventRetried, "retrying step %d of %d after %s", d.r.Step+1, len(d.r.Steps), category))
+}
+
+// freeze ends a cancel: what is being served becomes the standing split.
+func (d *decider) freeze() {
+	if d.o.Split.Held {
+		d.act(Effect{Kind: ReleaseSplit, Percent: d.o.Split.Percent})
+		return
+	}
+	d.happen(SplitFrozen)
+	for i := d.r.Step; i < len(d.r.Steps); i++ {
+		st := &d.r.Steps[i]
+		switch {
+		case st.State == StepPassed:
+			continue // canceled between the last step and the end
+		case i == d.r.Step:
+			st.State = StepCanceled
+		default:
+			st.State = StepSkipped
+		}
+		st.CompletedAt = d.now
+	}
+	d.r.CompletedAt = d.now
+	d.r.Pause = nil
+	d.tell(d.r.event(d.now, EventCanceledComplete, "canceled: traffic frozen at %d%%/%d%% (source/target)", 100-d.r.Percent, d.r.Percent))
+}
+
+// park stops the engine's own work and leaves the split as it is served.
+func (d *decider) park(c Category, message string, rows []Row) {
+	d.happen(Tripped)
+	if d.r.Condition == nil || d.r.Condition.Category != Internal {
+		d.r.Condition = &Condition{Category: c, Message: message, AtStep: d.r.Step, At: d.now, Rows: rows}
+	}
+	d.r.Steps[d.r.Step].State = StepPaused
+	d.r.Pause = &PauseInfo{At: d.now, Reason: pauseReason(c, message)}
+	d.r.RetryAt = time.Time{}
+	if c.Recoverable() {
+		if d.r.RetryUntil.IsZero() {
+			d.r.RetryUntil = d.now.Add(d.r.Timings.RetryFor)
+		}
+		if at := d.now.Add(d.r.Timings.RetryInterval); !at.After(d.r.RetryUntil) {
+			d.r.RetryAt = at
+			d.wake(at)
+		}
+	}
+	e := d.r.event(d.now, EventSystemPaused, "paused automatically at step %d of %d: %s", d.r.Step+1, len(d.r.Steps), headline(c))
+	e.Level, e.Reason, e.Status = LevelWarn, d.r.Pause.Reason, string(c)
+	d.tell(e)
+}
+
+// pauseReason gives the prefix that the platform's texts start with.
+func pauseReason(c Category, message string) string {
+	switch c {
+	case MetricRegression:
+		return "metrics-regression: " + message
+	case MetricsUnavailable:
+		return "metrics-unavailable: " + message
+	case TargetNotReady, SourceNotDrained, HealthRegression, CapacityExhausted, RoutingError, DependencyOutage,
+		AbortedByOperator, Internal, PolicyInfeasible, UnderServed, EntitlementLapsed:
+	}
+	return message
+}
+
+// headline is a park in a few words, for the feed.
+func headline(c Category) string {
+	switch c {
+	case MetricRegression:
+		return "a metric check failed"
+	case MetricsUnavailable:
+		return "metrics are unavailable"
+	case TargetNotReady:
+		return "the target did not become ready in time"
+	case SourceNotDrained:
+		return "the source did not drain in time"
+	case HealthRegression:
+		return "the target's health check failed"
+	case CapacityExhausted:
+		return "no capacity for the target"
+	case RoutingError:
+		return "the routers could not be told"
+	case DependencyOutage:
+		return "a dependency is unreachable"
+	case AbortedByOperator:
+		return "aborted by an operator"
+	case Internal:
+		return "internal error"
+	case PolicyInfeasible:
+		return "an autoscaling limit is below what the step needs"
+	case UnderServed:
+		return "ready capacity is below a side's share"
+	case EntitlementLapsed:
+		return "the billing check failed"
+	}
+	return string(c)
+}
+
+func (d *decider) act(e Effect)  { d.effects = append(d.effects, e) }
+func (d *decider) tell(e Event)  { d.events, d.changed = append(d.events, e), true }
+func (d *decider) enter(p Phase) { d.r.enter(p, d.now); d.changed = true }
+func (d *decider) happen(h Happening) {
+	d.r.UpdatedAt = d.now
+	d.r.happen(h)
+	d.changed = true
+}
+
+// wake asks for another decision at an instant, at the latest.
+func (d *decider) wake(at time.Time) {
+	if d.due.IsZero() || at.Before(d.due) {
+		d.due = at
+	}
+}

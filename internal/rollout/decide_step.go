@@ -1,0 +1,175 @@
+package rollout
+
+import "fmt"
+
+// check asks whether the step can be done at all, before anything is touched: at
+// the first step for the whole journey, later for this step's scale-up.
+func (d *decider) check() {
+	rung := d.r.Rung()
+	if !d.o.Split.Held {
+		// From here on the pair's split is a share, not weights: a target that wakes
+		// up with a weight left over must not be given traffic by it.
+		d.act(Effect{Kind: SetSplit, Percent: d.r.Percent})
+		return
+	}
+	if d.r.Lifted && d.o.Target.Bounds.Max < rung.Need {
+		d.park(PolicyInfeasible, fmt.Sprintf("the target's maximum is %d replicas and step %d needs %d; raise it and resume, or cancel and start again with a lower final count. The split stays at %d%%", d.o.Target.Bounds.Max, d.r.Step+1, rung.Need, d.r.Percent), nil)
+		return
+	}
+	extra := rung.Target - d.o.Target.Scheduled
+	scope := fmt.Sprintf("step %d", d.r.Step+1)
+	if d.r.Step == 0 && !d.r.Lifted {
+		extra, scope = d.r.Journey.Extra(d.o.Capacity.Shared), "the journey's peak"
+	}
+	if free := d.o.Capacity.Free; free >= 0 && extra > free {
+		d.park(CapacityExhausted, fmt.Sprintf("%s needs %d more replica(s) of %s and %d fit; nothing was moved and the source is untouched. Free capacity and resume, or cancel", scope, extra, d.o.Capacity.Hardware, free), nil)
+		return
+	}
+	d.tell(d.r.event(d.now, EventTargetScaled, "target scaling to %d replica(s) for %d%% of traffic", rung.Target, rung.Percent))
+	d.enter(PhaseScaling)
+}
+
+// scale raises the target's floor and waits until enough of it answers. Only
+// floors are raised, and a higher one that stands already is kept; the ceiling is
+// lifted once, with the first floor.
+func (d *decider) scale() {
+	rung, b := d.r.Rung(), d.o.Target.Bounds
+	if !d.r.Lifted {
+		if ceiling := d.r.Journey.LandingMax; b.Max < ceiling {
+			d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Target, Min: ptr(max(b.Min, rung.Target)), Max: ptr(ceiling)})
+			return
+		}
+		d.r.Lifted, d.changed = true, true
+		return
+	}
+	if b.Max < rung.Need {
+		d.enter(PhaseChecking) // an operator's edit wins: check parks on it
+		return
+	}
+	if floor := min(rung.Target, b.Max); b.Min < floor {
+		d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Target, Min: ptr(floor)})
+		return
+	}
+	if d.underServedNow() {
+		return
+	}
+	deadline := d.r.PhaseSince.Add(d.o.Target.ColdStart + d.r.Timings.ReadyDeadline)
+	switch {
+	case d.o.Target.Ready >= rung.Need:
+		d.tell(d.r.event(d.now, EventTargetReady, "target ready: %d of %d replica(s) answer", d.o.Target.Ready, rung.Need))
+		d.enter(PhaseShifting)
+	case !d.now.Before(deadline):
+		d.notReady(rung)
+	default:
+		d.wake(deadline)
+	}
+}
+
+func (d *decider) notReady(rung Rung) {
+	t := d.o.Target
+	if t.Unplaced > 0 {
+		d.park(CapacityExhausted, fmt.Sprintf("%d of the target's replicas cannot be placed on %s; the split stays at %d%%. Free capacity and resume, or cancel", t.Unplaced, d.o.Capacity.Hardware, d.r.Percent), nil)
+		return
+	}
+	d.park(TargetNotReady, fmt.Sprintf("%d of %d target replica(s) answer after %s (%s); the split stays at %d%%. Look at the target's logs, then resume or cancel", t.Ready, rung.Need, d.now.Sub(d.r.PhaseSince), t.Message, d.r.Percent), nil)
+}
+
+// shift moves the traffic. Decide records it once the routers serve it.
+func (d *decider) shift() {
+	rung := d.r.Rung()
+	if d.o.Split.Failing != "" {
+		d.park(RoutingError, fmt.Sprintf("the routers cannot be told the new split: %s. The split stays at %d%%; wait and resume", d.o.Split.Failing, d.r.Percent), nil)
+		return
+	}
+	if d.o.Target.Ready < rung.Need {
+		d.enter(PhaseScaling) // a replica died since the health gate
+		return
+	}
+	if d.o.Split.Held && d.o.Split.Percent == rung.Percent {
+		// Served already: a rolling batch too small to move a whole percent, or a
+		// resume after the shift.
+		d.r.Generation = d.o.Split.Generation
+		d.enter(PhasePropagating)
+		return
+	}
+	d.act(Effect{Kind: SetSplit, Percent: rung.Percent})
+}
+
+// propagate waits for routing to converge before any source capacity goes.
+func (d *decider) propagate() {
+	if d.underServedNow() {
+		return
+	}
+	end := d.r.PhaseSince.Add(d.r.Timings.Propagation)
+	if d.now.Before(end) {
+		d.wake(end)
+		return
+	}
+	d.tell(d.r.event(d.now, EventPropagated, "routing converged at %d%%", d.r.Percent))
+	d.enter(PhaseDraining)
+}
+
+// drain lowers the source's floor to what its remaining share needs, and its
+// ceiling with it, then waits until the replicas are gone.
+func (d *decider) drain() {
+	if d.underServedNow() {
+		return
+	}
+	rung, b := d.r.Rung(), d.o.Source.Bounds
+	e := Effect{Kind: SetBounds, Deployment: d.r.Spec.Source}
+	if b.Min > rung.Source {
+		e.Min = ptr(rung.Source)
+	}
+	if ceiling := d.r.sourceCeiling(rung); b.Max > ceiling {
+		e.Max = ptr(ceiling)
+	}
+	if e.Min != nil || e.Max != nil {
+		d.act(e)
+		return
+	}
+	end := d.r.PhaseSince.Add(d.r.Timings.DrainDeadline)
+	switch {
+	case d.o.Source.Draining == 0 && d.o.Source.Scheduled <= b.Max:
+		d.tell(d.r.event(d.now, EventSourceDrained, "source drained to %d replica(s)", d.o.Source.Ready))
+		d.happen(SoakBegan)
+		d.r.SteadySince = d.now
+		d.enter(PhaseSoaking)
+	case !d.now.Before(end):
+		d.park(SourceNotDrained, fmt.Sprintf("%d source replica(s) are still draining after %s; the split stays at %d%%. Wait or investigate, then resume", d.o.Source.Scheduled-b.Max, d.r.Timings.DrainDeadline, d.r.Percent), nil)
+	default:
+		d.wake(end)
+	}
+}
+
+// sourceCeiling is the source's maximum after the drain: it shrinks with its
+// share, rounding up, and ends at what stays.
+func (r Rollout) sourceCeiling(rung Rung) int {
+	j := r.Journey
+	if rung.Percent == 100 {
+		return j.FinalSource
+	}
+	return max(rung.Source, SourceAfter(max(j.Source, j.SourceMax), j.FinalSource, j.Seed, rung.Percent))
+}
+
+// underServedNow parks when a side's ready capacity is below its share, holding
+// the largest split that can be served.
+func (d *decider) underServedNow() bool {
+	percent := d.r.Percent
+	need := d.r.Journey.NeedAt(percent)
+	need.Source = min(need.Source, d.o.Source.Desired) // fewer by the autoscaler's own choice
+	source, target := d.o.Source.Ready, d.o.Target.Ready
+	if source >= need.Source && target >= need.Target {
+		return false
+	}
+	if percent == d.r.Journey.Seed && d.r.Step == 0 {
+		// Before the first shift the split is the one that stood: its capacity is
+		// the autoscaler's affair, and the target's health gate still lies ahead.
+		return false
+	}
+	hold := d.r.Journey.Servable(percent, source, target)
+	if hold != percent {
+		d.r.Hold = ptr(hold)
+	}
+	d.park(UnderServed, fmt.Sprintf("at %d%% the pair needs %d source and %d target replica(s) ready, and %d and %d are; holding %d%%. Restore capacity and resume, or cancel", percent, need.Source, need.Target, source, target, hold), nil)
+	return true
+}

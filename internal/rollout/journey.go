@@ -1,0 +1,176 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+)
+
+// Basis is what stands when a rollout is made: the facts that turn a Spec into a
+// Journey.
+type Basis struct {
+	SourceReplicas int    // serving now
+	TargetReplicas int    // serving now; 0 for a stopped target
+	SourceBounds   Bounds // autoscaling limits
+	TargetBounds   Bounds
+	Seed           int // the target's share of the pair's traffic, percent; above 0 for a frozen pair
+}
+
+// Frozen reports whether both sides serve already, as after a cancel.
+func (b Basis) Frozen() bool { return b.Seed > 0 }
+
+// Rung is one step of a ladder with its replica counts.
+type Rung struct {
+	Percent int `json:"percent"` // of the pair's traffic on the target
+	Target  int `json:"target"`  // floor of the target
+	Need    int `json:"need"`    // target replicas that must be ready before the shift
+	Source  int `json:"source"`  // floor of the source after the drain
+}
+
+// Journey is a spec made concrete: what will be done, in effect.
+type Journey struct {
+	Rungs       []Rung        `json:"rungs"`
+	AskedSoak   time.Duration `json:"askedSoak"`
+	Soak        time.Duration `json:"soak"`
+	Seed        int           `json:"seed"`        // percent before the first step
+	Source      int           `json:"source"`      // replicas of the source at the start
+	Target      int           `json:"target"`      // replicas of the target at the start
+	FinalSource int           `json:"finalSource"` // left on the source
+	FinalTarget int           `json:"finalTarget"` // size of the target that carries all
+	LandingMin  int           `json:"landingMin"`  // floor of the target at the end
+	LandingMax  int           `json:"landingMax"`  // ceiling that the target is lifted to, once
+	SourceMax   int           `json:"sourceMax"`   // ceiling of the source at the start
+}
+
+// NewJourney resolves a valid spec on a basis. The problems it returns depend on
+// what stands, unlike those of Validate.
+func NewJourney(s Spec, b Basis, t Timings) (Journey, []Problem) {
+	var ps problems
+	j := Journey{
+		Seed:        b.Seed,
+		Source:      max(b.SourceReplicas, b.SourceBounds.Min),
+		Target:      b.TargetReplicas,
+		FinalSource: s.FinalSource,
+		SourceMax:   b.SourceBounds.Max,
+	}
+	j.AskedSoak, j.Soak = t.Soak(s)
+	j.FinalTarget = defaultFinal(s, b, j.Source)
+	j.LandingMin = max(j.FinalTarget, b.TargetBounds.Min)
+	j.LandingMax = max(j.LandingMin, b.SourceBounds.Max, b.TargetBounds.Max)
+	if j.FinalSource > j.Source {
+		ps.add("finalSourceReplicas", fmt.Sprintf("%d replicas cannot be left on a source that has %d", j.FinalSource, j.Source), "a rollout never scales its source up")
+	}
+	if s.Strategy == Rolling {
+		j.Rungs = rollingRungs(j, b)
+	} else {
+		j.Rungs = stagedRungs(&ps, s, j, b)
+	}
+	return j, ps
+}
+
+func defaultFinal(s Spec, b Basis, source int) int {
+	switch {
+	case s.FinalTarget != nil:
+		return *s.FinalTarget
+	case b.Frozen():
+		return max(1, source+b.TargetReplicas)
+	default:
+		return max(1, source)
+	}
+}
+
+// stagedRungs makes the ladder of a canary or a blue-green. Of the default ladder
+// only the rungs above the standing share are kept; a custom one must start above.
+func stagedRungs(ps *problems, s Spec, j Journey, b Basis) []Rung {
+	steps := s.Steps
+	if s.Strategy == BlueGreen {
+		steps = []StepSpec{{Percent: 100}}
+	} else if len(steps) == 0 {
+		for _, p := range DefaultLadder() {
+			if p > b.Seed {
+				steps = append(steps, StepSpec{Percent: p})
+			}
+		}
+	} else if steps[0].Percent < b.Seed {
+		ps.add("canary.steps[0].traffic", fmt.Sprintf("the first step asks for %d %%, but the target already carries %d %% of the pair", steps[0].Percent, b.Seed), fmt.Sprintf("start above %d", b.Seed))
+	}
+	rungs := make([]Rung, 0, len(steps))
+	for _, st := range steps {
+		need := TargetFor(j.FinalTarget, st.Percent)
+		if st.Replicas != nil {
+			need = *st.Replicas
+		}
+		if st.Percent == 100 {
+			need = max(need, j.FinalTarget)
+		}
+		rung := Rung{Percent: st.Percent, Need: need, Target: max(need, b.TargetReplicas)}
+		rung.Source = SourceAfter(j.Source, j.FinalSource, b.Seed, st.Percent)
+		if st.Percent < 100 {
+			// A step that asks for fewer target replicas than its share needs keeps
+			// the source's, so that the total never falls below what it was.
+			rung.Source = min(j.Source, max(rung.Source, j.Source-rung.Target))
+		}
+		rungs = append(rungs, rung)
+	}
+	return rungs
+}
+
+// rollingRungs makes one rung a target replica. The share rounds down, so that a
+// batch never carries more than its replicas do.
+func rollingRungs(j Journey, b Basis) []Rung {
+	n := j.FinalTarget
+	rungs := make([]Rung, 0, n)
+	for k := 1; k <= n; k++ {
+		percent := int(int64(k) * 100 / int64(n))
+		if percent <= b.Seed && k < n {
+			continue
+		}
+		rungs = append(rungs, Rung{Percent: percent, Need: k, Target: max(k, b.TargetReplicas), Source: j.Source})
+	}
+	for i := range rungs {
+		drained := int64(max(0, j.Source-j.FinalSource)) * int64(i+1) / int64(len(rungs))
+		rungs[i].Source = j.Source - int(drained)
+	}
+	return rungs
+}
+
+// Peak returns the most replicas that both sides hold at once, and the most that
+// the target holds. Each step scales the target up before the source drains.
+func (j Journey) Peak() (both, target int) {
+	source := j.Source
+	for _, r := range j.Rungs {
+		both = max(both, source+r.Target)
+		target = max(target, r.Target)
+		source = r.Source
+	}
+	return max(both, j.Source+j.Target), max(target, j.Target)
+}
+
+// Extra returns the replicas beyond those that stand that the journey needs at its
+// peak on the target's hardware. On shared hardware what the source gives back
+// counts.
+func (j Journey) Extra(h HardwareShare) int {
+	both, target := j.Peak()
+	if h == SharedHardware {
+		return max(0, both-j.Source-j.Target)
+	}
+	return max(0, target-j.Target)
+}
+
+// HardwareShare says whether source and target draw on one pool.
+type HardwareShare int
+
+// The two cases of HardwareShare.
+const (
+	OwnHardware HardwareShare = iota
+	SharedHardware
+)
+
+// Duration returns the least time that the journey takes when every wait is in
+// full and nothing else takes any: per step propagation, soak and settling.
+func (j Journey) Duration(t Timings, s Spec) time.Duration {
+	per := t.Propagation + j.Soak
+	if len(s.Rules) > 0 {
+		per += t.GateSettle
+	}
+	return per * time.Duration(len(j.Rungs))
+}

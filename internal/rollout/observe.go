@@ -1,0 +1,70 @@
+package rollout
+
+import "time"
+
+// Observed is the world as one look found it. It is a level, not a history.
+type Observed struct {
+	Source   Side
+	Target   Side
+	Split    Split
+	Capacity Capacity
+	Readings []Reading // in the order of Wants, at the same instant
+}
+
+// Side is one deployment of the pair.
+type Side struct {
+	Bounds    Bounds
+	Desired   int // what the autoscaler wants
+	Scheduled int // placed: starting, ready or draining
+	Ready     int // answering
+	Draining  int // finishing what they hold
+	Unplaced  int // wanted without capacity
+	Message   string
+	ColdStart time.Duration // budget of one replica from start to ready
+}
+
+// Split is what the routers serve.
+type Split struct {
+	Held       bool   // the pair's share is held by a rollout; false once released
+	Percent    int    // of the pair, on the target
+	Generation uint64 // of the route that set it
+	Failing    string // why the routers cannot be told; empty when they can
+}
+
+// Capacity is what the fleet can still place for the target.
+type Capacity struct {
+	Free     int // further replicas that fit; negative for no limit
+	Hardware string
+	Shared   HardwareShare // with the source
+}
+
+// EffectKind is what an effect does.
+type EffectKind string
+
+// The three effects. Each is a level, so doing it again changes nothing.
+const (
+	SetBounds    EffectKind = "set bounds"    // of Deployment; nil leaves one side alone
+	SetSplit     EffectKind = "set split"     // Percent of the pair on the target
+	ReleaseSplit EffectKind = "release split" // Percent of the pair on the target, as standing weights
+)
+
+// Effect is one change to the world.
+type Effect struct {
+	Kind       EffectKind
+	Deployment string
+	Min, Max   *int
+	Percent    int
+}
+
+// Decision is what Decide returns: the next record, the effects that follow it,
+// the events that tell it, and when to decide again at the latest. The record and
+// its events are stored in one write before any effect is tried.
+type Decision struct {
+	Rollout Rollout
+	Effects []Effect
+	Events  []Event
+	Due     time.Time // zero: only when something else happens
+	Changed bool      // Rollout differs from what was given
+}
+
+func ptr[T any](v T) *T { return &v }
