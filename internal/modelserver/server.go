@@ -61,7 +61,9 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		err = fmt.Errorf("drain ended after %s with answers in flight: %w", s.cfg.DrainTimeout, errors.Join(err, srv.Close()))
 	}
-	<-served
+	if serr := <-served; !errors.Is(serr, http.ErrServerClosed) {
+		err = errors.Join(err, serr)
+	}
 	return err
 }
 
@@ -189,7 +191,7 @@ func unknown(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", want)
 		e.status = http.StatusMethodNotAllowed
 		e.Message = fmt.Sprintf("Not allowed to %s on %s", r.Method, r.URL.Path)
-		e.withCode("method_not_supported")
+		e = e.withCode("method_not_supported")
 	}
 	refuse(w, e)
 }

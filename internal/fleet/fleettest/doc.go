@@ -1,0 +1,3 @@
+// Package fleettest is the conformance suite of the fleet drivers. A driver that
+// passes it can stand behind the engine.
+package fleettest
