@@ -87,6 +87,7 @@ type Key struct {
 	Hash      string    `json:"hash"` // SHA-256 of the secret, hexadecimal
 	Scopes    []Scope   `json:"scopes"`
 	ProjectID string    `json:"projectId"`
+	Version   int64     `json:"version"`
 	CreatedAt time.Time `json:"createdAt"`
 }
 

@@ -1,0 +1,75 @@
+package rollout
+
+import (
+	"errors"
+	"time"
+)
+
+// Change is one all-or-nothing write. Every row carries the version it was read
+// at: a row of version 0 is new, and a row whose stored version is another one
+// makes the whole change fail with ErrConflict. Events get their place in the feed
+// in the same write, so that none is lost or told twice by a crash.
+type Change struct {
+	Endpoints   []Endpoint
+	Deployments []Deployment
+	Rollouts    []Rollout
+	Keys        []Key
+	Events      []Event
+	Answers     []Answer
+	Delete      []Ref
+}
+
+// Ref names a stored row to delete. A version of 0 deletes whatever is there.
+type Ref struct {
+	Kind    Kind
+	ID      string
+	Version int64
+}
+
+// Kind is a kind of stored row.
+type Kind string
+
+// The kinds of rows that can be deleted.
+const (
+	KindEndpoint   Kind = "endpoint"
+	KindDeployment Kind = "deployment"
+	KindRollout    Kind = "rollout"
+	KindKey        Kind = "key"
+)
+
+// Answer remembers what a create made under an idempotency key, so that a retry
+// finds its first try.
+type Answer struct {
+	Key     string // project, method, path and the caller's key
+	Digest  string // of the request's body: a key used again for another body is refused
+	Subject string // id of what was made
+	At      time.Time
+}
+
+// EventQuery selects rows of a feed; all conditions must hold.
+type EventQuery struct {
+	EndpointID  string
+	Types       []string
+	Deployments []string // hides endpoint-scoped rows unless Kinds asks for them
+	Kinds       []string // ENDPOINT or DEPLOYMENT
+	Subject     string
+	MinLevel    Level
+	Since       time.Time // inclusive
+	Until       time.Time // exclusive
+	Before      int64     // rows placed before this one; 0 for the newest
+	Limit       int
+}
+
+// MeterSlot is a closed window of measurements, in the form the meter gave it.
+type MeterSlot struct {
+	Key   string // the same key always comes with the same data
+	Start time.Time
+	Data  []byte
+}
+
+// Errors of every store.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrConflict = errors.New("changed by somebody else since it was read")
+	ErrExists   = errors.New("exists already")
+)

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+
+	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite" // the driver
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// SQLite is a store in one file of a data folder.
+type SQLite struct {
+	write *sql.DB // one connection: writers queue here instead of failing as busy
+	read  *sql.DB
+}
+
+// Open opens or makes the store in a folder, which must exist, and brings its
+// schema up to date. A file that is not a store, or one of a newer version of the
+// schema, is refused and left as it is.
+func Open(ctx context.Context, dir string) (*SQLite, error) {
+	return open(ctx, "file:"+(&url.URL{Path: filepath.Join(dir, "sluice.db")}).EscapedPath()+"?", 4)
+}
+
+// OpenMemory makes a store that is gone when it is closed.
+func OpenMemory(ctx context.Context, name string) (*SQLite, error) {
+	return open(ctx, "file:"+url.PathEscape(name)+"?mode=memory&cache=shared&", 1)
+}
+
+func open(ctx context.Context, dsn string, readers int) (*SQLite, error) {
+	dsn += "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_txlock=immediate"
+	write, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	write.SetMaxOpenConns(1)
+	if err := migrate(ctx, write); err != nil {
+		return nil, errors.Join(err, write.Close())
+	}
+	read, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the store: %w", err), write.Close())
+	}
+	read.SetMaxOpenConns(readers)
+	read.SetMaxIdleConns(readers)
+	return &SQLite{write: write, read: read}, nil
+}
+
+func migrate(ctx context.Context, db *sql.DB) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files)
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	have, err := p.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("the store cannot be read; is sluice.db a file of Sluice's? %w", err)
+	}
+	sources := p.ListSources()
+	if newest := sources[len(sources)-1].Version; have > newest {
+		return fmt.Errorf("the store has schema %d and this sluice knows up to %d; run the newer one that wrote it", have, newest)
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("bring the store up to date: %w", err)
+	}
+	return nil
+}
+
+// Close ends the store's connections.
+func (s *SQLite) Close() error { return errors.Join(s.read.Close(), s.write.Close()) }
+
+// Ping reports whether the store answers.
+func (s *SQLite) Ping(ctx context.Context) error { return s.read.PingContext(ctx) }
