@@ -1,0 +1,177 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// body is a request's body, held until its answer begins.
+type body struct {
+	bytes  []byte
+	pooled *[]byte
+}
+
+// keptBody is the largest buffer that is kept for the next request.
+const keptBody = 64 << 10
+
+var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+
+// free gives the buffer back. Calling it again does nothing.
+func (b *body) free() {
+	if b.pooled != nil && cap(b.bytes) <= keptBody {
+		*b.pooled = b.bytes[:0]
+		bodies.Put(b.pooled)
+	}
+	b.bytes, b.pooled = nil, nil
+}
+
+// readBody reads the whole body. It returns a *refusalError for one over the
+// limit or from a client that stalls, and any other error when the client left.
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
+	b := &body{}
+	if r.ContentLength > g.config.MaxBody {
+		return b, g.tooLarge()
+	}
+	b.pooled = bodies.Get().(*[]byte)
+	b.bytes = (*b.pooled)[:0]
+	// A length that is only claimed must not cost memory: beyond 1 MiB it has to come.
+	if n := int(min(r.ContentLength, 1<<20)); n >= cap(b.bytes) {
+		b.bytes = make([]byte, 0, n+1) // one more, to see the end without growing
+	}
+	control := http.NewResponseController(w)
+	var renewed time.Time
+	for {
+		if now := time.Now(); now.Sub(renewed) > time.Second {
+			renewed = now
+			_ = control.SetReadDeadline(now.Add(g.config.BodyTimeout)) // a writer without deadlines is a test's
+		}
+		if len(b.bytes) == cap(b.bytes) {
+			b.bytes = append(b.bytes, 0)[:len(b.bytes)]
+		}
+		n, err := r.Body.Read(b.bytes[len(b.bytes):cap(b.bytes)])
+		b.bytes = b.bytes[:len(b.bytes)+n]
+		switch {
+		case int64(len(b.bytes)) > g.config.MaxBody:
+			return b, g.tooLarge()
+		case errors.Is(err, io.EOF):
+			_ = control.SetReadDeadline(time.Time{}) // the answer may be long in coming
+			return b, nil
+		case isTimeout(err):
+			return b, invalid(http.StatusRequestTimeout, "request_timeout", "", "The body did not arrive in time.")
+		case err != nil:
+			return b, err
+		}
+	}
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+func (g *Gateway) tooLarge() *refusalError {
+	return invalid(http.StatusRequestEntityTooLarge, "request_too_large", "",
+		fmt.Sprintf("The body is larger than %d bytes.", g.config.MaxBody))
+}
+
+// call is what routing needs of a body.
+type call struct {
+	model      string
+	start, end int    // of the model's value in the body
+	key        []byte // sticky key, empty for none
+}
+
+// parseCall finds the top-level model and the sticky key. The body must be one
+// JSON object with exactly one string named model; a second one is refused,
+// since the model server might see the other. Errors are *refusalError.
+func parseCall(b []byte) (*call, error) {
+	// The standard library's check is bounded in depth; a deeply nested body must
+	// not cost a stack.
+	if !json.Valid(b) {
+		return nil, invalid(http.StatusBadRequest, "invalid_json", "", "The body is not valid JSON.")
+	}
+	var f fields
+	if !f.scan(b) {
+		return nil, invalid(http.StatusBadRequest, "invalid_json", "", "The body is not a JSON object.")
+	}
+	switch {
+	case f.models == 0:
+		return nil, invalid(http.StatusBadRequest, "missing_required_parameter", "model", "You must provide a model parameter.")
+	case f.models > 1:
+		return nil, invalid(http.StatusBadRequest, "duplicate_parameter", "model", "The body names model more than once.")
+	}
+	c := &call{start: f.model.start, end: f.model.end}
+	if b[c.start] != '"' {
+		return nil, invalid(http.StatusBadRequest, "invalid_type", "model", "model must be a string.")
+	}
+	c.model = unquote(b[c.start:c.end])
+	c.key = f.key(b)
+	return c, nil
+}
+
+// key returns the sticky key: prompt_cache_key, else user, else a hash of what
+// the request is about. A blank one counts as none, so that no two strangers
+// share a key that nobody gave.
+func (f *fields) key(b []byte) []byte {
+	for _, s := range []stretch{f.cacheKey, f.user} {
+		raw := b[s.start:s.end]
+		if len(raw) == 0 || string(raw) == "null" {
+			continue
+		}
+		text := string(raw)
+		if raw[0] == '"' {
+			text = unquote(raw)
+		}
+		if text = strings.TrimSpace(text); text != "" {
+			return []byte(text)
+		}
+	}
+	for _, s := range []stretch{f.messages, f.prompt, f.input} {
+		if raw := b[s.start:s.end]; hasContent(raw) {
+			return raw
+		}
+	}
+	return nil
+}
+
+// hasContent tells a conversation from an empty value.
+func hasContent(raw []byte) bool {
+	return len(raw) > 64 || strings.Trim(string(raw), " \t\r\n[]{}\",:") != "" && string(raw) != "null"
+}
+
+// unquote returns the text of a valid JSON string.
+func unquote(raw []byte) string {
+	if inner := raw[1 : len(raw)-1]; !hasEscape(inner) {
+		return string(inner)
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil { // the body was checked
+		panic(err)
+	}
+	return s
+}
+
+func hasEscape(b []byte) bool {
+	for _, c := range b {
+		if c == '\\' || c >= 0x80 {
+			return true
+		}
+	}
+	return false
+}
+
+// spliced returns the body in the pieces that are sent: with another value in
+// the model's place and every other byte as it came, since a round trip through
+// a decoder would round integers above 2^53.
+func (c *call) spliced(b, model []byte) [3][]byte {
+	if model == nil {
+		return [3][]byte{b}
+	}
+	return [3][]byte{b[:c.start], model, b[c.end:]}
+}

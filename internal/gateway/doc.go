@@ -1,0 +1,48 @@
+// Package gateway is the data plane: an OpenAI-compatible proxy that splits the
+// requests of an endpoint over its deployments, exactly, and measures each.
+//
+// # Routes
+//
+// A [rollout.Route] replaces the whole routing of one endpoint in one atomic
+// step ([Gateway.Apply]); a bad or older one is refused and the old one keeps
+// serving. The table holds routing only: what is counted, what is in flight and
+// the connections to replicas live beside it, so a swap cuts no stream, drops no
+// connection and loses no count.
+//
+// # Which deployment answers
+//
+// The body's model names an endpoint or pins one of its deployments. While a
+// rollout holds a pair, the pair gets exactly its share of the endpoint and the
+// target exactly its percent of the pair, whatever the replica counts do; the
+// other members share the rest by weight × ready replicas. Without a pair all
+// members do. The choice is a hash of a sticky key (prompt_cache_key, then user,
+// then the conversation), so raising a share only adds keys to the target and
+// lowering it only gives them back; without any key it is random per request.
+// Inside a deployment two random ready replicas are compared and the one with
+// fewer requests in flight is taken.
+//
+// # When a replica fails
+//
+// The body is held until the answer begins, so nothing that fails before the
+// first byte of an answer needs to reach the client:
+//
+//   - a reused connection that breaks is the keep-alive race: the replica's idle
+//     connections are dropped and the request is sent once more on a fresh one;
+//   - a replica that cannot be dialed is passed over for each other ready one of
+//     the same deployment;
+//   - a fresh connection that breaks may mean that this very request kills
+//     replicas, so only one more is tried.
+//
+// When the chosen deployment has no replica left, the request falls over to the
+// other side of the pair, even one at 0 %, or to the other members: an accepted
+// request gets an answer from a model. The failure is counted as a server error
+// of the deployment that was chosen, and the answer as a request of the one that
+// gave it, so a target's failures never enter the source's metrics as its own
+// and are never hidden by the source's success. The answer names both
+// (X-Sluice-Deployment and X-Sluice-Fallback-From). A pinned request does not
+// fall over.
+//
+// After the first byte nothing can be replayed: an upstream that dies aborts the
+// client's connection and counts as a server error. A client that leaves, in any
+// phase, closes the upstream connection at once and counts as canceled.
+package gateway

@@ -1,0 +1,109 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+)
+
+// request is one request in the form in which it is sent.
+type request struct {
+	head   []byte
+	pieces [3][]byte
+}
+
+// encode writes the head for one replica; the body stays in its pieces.
+func (x *exchange) encode(m *member, address string) request {
+	q := request{pieces: x.call.spliced(x.body.bytes, m.model)}
+	length := 0
+	for _, p := range q.pieces {
+		length += len(p)
+	}
+	b := make([]byte, 0, 1<<10)
+	b = append(b, "POST "...)
+	b = append(b, x.path...)
+	if x.r.URL.RawQuery != "" {
+		b = append(b, '?')
+		b = append(b, x.r.URL.RawQuery...)
+	}
+	b = append(b, " HTTP/1.1\r\n"...)
+	b = appendHeader(b, "Host", address)
+	b = appendRequestHeaders(b, x.r)
+	b = appendHeader(b, "Content-Length", strconv.Itoa(length))
+	q.head = append(b, "\r\n"...)
+	return q
+}
+
+// roundTrip sends the request and reads the head of its answer. The connection
+// is closed when ctx ends, at any moment until release; a failed one is closed
+// by the time that it returns.
+func (c *conn) roundTrip(ctx context.Context, q request) (*reply, error) {
+	r := &reply{conn: c, unwatch: context.AfterFunc(ctx, func() { _ = c.Close() })}
+	c.expectHead()
+	buffers := net.Buffers{q.head, q.pieces[0], q.pieces[1], q.pieces[2]}
+	_, sendErr := buffers.WriteTo(c.Conn)
+	// Also after a failed send: a replica that refuses a request early answers and
+	// closes without reading all of it.
+	response, err := c.readHead()
+	if err != nil {
+		r.discard()
+		return nil, errors.Join(sendErr, err)
+	}
+	c.expectBody()
+	r.Response = response
+	r.reusable = sendErr == nil && !response.Close
+	return r, nil
+}
+
+// readHead reads the head of the final response, passing over interim ones.
+func (c *conn) readHead() (*http.Response, error) {
+	for range 8 {
+		response, err := http.ReadResponse(c.reader, nil) //nolint:bodyclose // the exchange reads it to its end or closes the connection
+		switch {
+		case err != nil:
+			return nil, err
+		case response.StatusCode >= http.StatusOK:
+			return response, nil
+		case response.StatusCode == http.StatusSwitchingProtocols:
+			return nil, fmt.Errorf("the replica answered %s to a request that did not ask for it", response.Status)
+		}
+	}
+	return nil, errors.New("the replica sent one interim response after the other")
+}
+
+// reply is the head of an answer and the connection on which its body follows.
+type reply struct {
+	*http.Response
+	conn     *conn
+	unwatch  func() bool
+	reusable bool
+	done     bool
+}
+
+// release gives the connection back after the body was read to its end.
+func (r *reply) release() {
+	if r.done {
+		return
+	}
+	// A connection that the context's end may be closing right now is lost, and one
+	// on which more than the answer came is not to be trusted.
+	if !r.unwatch() || !r.reusable || r.conn.reader.Buffered() > 0 {
+		r.discard()
+		return
+	}
+	r.done = true
+	r.conn.pool.put(r.conn)
+}
+
+// discard closes the connection, which tells the replica that nobody listens.
+func (r *reply) discard() {
+	if r.done {
+		return
+	}
+	r.done = true
+	r.unwatch()
+	_ = r.conn.Close()
+}
