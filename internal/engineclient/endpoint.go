@@ -1,0 +1,105 @@
+package engineclient
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+)
+
+// CreateEndpoint makes an endpoint. key makes a second try find the first.
+func (c *Client) CreateEndpoint(ctx context.Context, body api.CreateEndpoint, key string) (api.Endpoint, error) {
+	var out api.Endpoint
+	path, err := c.inProject(ctx, "endpoints")
+	if err != nil {
+		return out, err
+	}
+	return out, c.call(ctx, Request{Method: http.MethodPost, Path: path, IdempotencyKey: key}, body, &out)
+}
+
+// GetEndpoint reads an endpoint.
+func (c *Client) GetEndpoint(ctx context.Context, id string) (api.Endpoint, error) {
+	var out api.Endpoint
+	path, err := c.inProject(ctx, "endpoints", id)
+	if err != nil {
+		return out, err
+	}
+	return out, c.call(ctx, Request{Method: http.MethodGet, Path: path}, nil, &out)
+}
+
+// Endpoints lists the project's endpoints.
+func (c *Client) Endpoints(ctx context.Context, o ListOptions) iter.Seq2[api.Endpoint, error] {
+	path, err := c.inProject(ctx, "endpoints")
+	if err != nil {
+		return failed[api.Endpoint](err)
+	}
+	return pages[api.Endpoint](ctx, c, path, o.query())
+}
+
+// UpdateEndpoint changes the fields that mask names, comma-joined; empty for the
+// populated ones. With an etag in the body a change in between is refused.
+func (c *Client) UpdateEndpoint(ctx context.Context, id, mask string, body api.UpdateEndpoint) (api.Endpoint, error) {
+	var out api.Endpoint
+	path, err := c.inProject(ctx, "endpoints", id)
+	if err != nil {
+		return out, err
+	}
+	q := url.Values{}
+	set(q, "updateMask", mask)
+	return out, c.call(ctx, Request{Method: http.MethodPatch, Path: path, Query: q}, body, &out)
+}
+
+// DeleteEndpoint deletes an endpoint without deployments; etag may be empty.
+func (c *Client) DeleteEndpoint(ctx context.Context, id, etag string) error {
+	path, err := c.inProject(ctx, "endpoints", id)
+	if err != nil {
+		return err
+	}
+	q := url.Values{}
+	set(q, "etag", etag)
+	return c.call(ctx, Request{Method: http.MethodDelete, Path: path, Query: q}, nil, nil)
+}
+
+// maxMerges bounds how often a split edit is made again on a newer endpoint.
+const maxMerges = 6
+
+// SetWeight puts one deployment's weight into an endpoint's split and keeps the
+// other entries; weight 0 takes the deployment out. The etag makes a concurrent
+// edit of another entry a retry instead of a loss.
+func (c *Client) SetWeight(ctx context.Context, endpoint, deployment string, weight float64) (api.Endpoint, error) {
+	for try := 1; ; try++ {
+		e, err := c.GetEndpoint(ctx, endpoint)
+		if err != nil {
+			return api.Endpoint{}, err
+		}
+		split, same := withWeight(e.TrafficSplit, deployment, weight)
+		if same {
+			return e, nil
+		}
+		e, err = c.UpdateEndpoint(ctx, endpoint, "trafficSplit", api.UpdateEndpoint{ETag: e.ETag, TrafficSplit: &split})
+		if !IsStale(err) || try >= maxMerges {
+			return e, err
+		}
+	}
+}
+
+// withWeight returns the split with one entry set, and whether it was so already.
+func withWeight(split []api.TrafficWeight, deployment string, weight float64) ([]api.TrafficWeight, bool) {
+	out := slices.Clone(split)
+	at := slices.IndexFunc(out, func(w api.TrafficWeight) bool { return w.DeploymentID == deployment })
+	switch {
+	case at < 0 && weight == 0:
+		return out, true
+	case at < 0:
+		return append(out, api.TrafficWeight{DeploymentID: deployment, Weight: weight}), false
+	case weight == 0:
+		return slices.Delete(out, at, at+1), false
+	case out[at].Weight == weight:
+		return out, true
+	}
+	out[at].Weight = weight
+	return out, false
+}
