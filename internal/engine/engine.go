@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+)
+
+// Config is what an engine is made of. Store, Fleet, Router and Meter are needed.
+type Config struct {
+	Store   Store
+	Fleet   Fleet
+	Router  Router
+	Meter   Meter
+	Timings rollout.Timings
+	Serving []rollout.ServingConfig // what may run
+	Project rollout.Project
+	Now     func() time.Time // default time.Now
+	Logger  *slog.Logger     // default discards
+	Workers int              // rollouts decided at once; default 4
+	Poll    time.Duration    // longest time between two looks at a working rollout; default 5 s
+}
+
+// Engine carries out commands and runs rollouts.
+type Engine struct {
+	Config
+	serving map[string]rollout.ServingConfig
+	runner  *runner
+	routes  *routes
+}
+
+// New makes an engine. Run must be called for anything to move.
+func New(c Config) *Engine {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Workers <= 0 {
+		c.Workers = 4
+	}
+	if c.Poll <= 0 {
+		c.Poll = 5 * time.Second
+	}
+	e := &Engine{Config: c, serving: make(map[string]rollout.ServingConfig, len(c.Serving))}
+	for _, s := range c.Serving {
+		e.serving[s.ID] = s
+	}
+	e.routes = newRoutes(e)
+	e.runner = newRunner(e)
+	return e
+}
+
+// Load brings the world to what is stored: every deployment is ensured and every
+// route applied. It must end before the data plane takes requests.
+func (e *Engine) Load(ctx context.Context) error {
+	if err := e.routes.floor(ctx); err != nil {
+		return err
+	}
+	deployments, err := e.Store.Deployments(ctx, "")
+	if err != nil {
+		return fmt.Errorf("load deployments: %w", err)
+	}
+	for _, d := range deployments {
+		if err := e.ensure(ctx, d); err != nil {
+			return fmt.Errorf("load deployment %s: %w", d.ID, err)
+		}
+	}
+	endpoints, err := e.Store.Endpoints(ctx)
+	if err != nil {
+		return fmt.Errorf("load endpoints: %w", err)
+	}
+	for _, ep := range endpoints {
+		if err := e.routes.apply(ctx, ep.ID); err != nil {
+			return fmt.Errorf("load the route of %s: %w", ep.Name, err)
+		}
+	}
+	return nil
+}
+
+// Run works until ctx ends: it takes up every open rollout where it was, follows
+// the fleet and decides. It returns once all of its work has stopped.
+func (e *Engine) Run(ctx context.Context) error {
+	cancel := e.Fleet.Subscribe(e.routes.changed)
+	defer cancel()
+	open, err := e.Store.OpenRollouts(ctx)
+	if err != nil {
+		return fmt.Errorf("load open rollouts: %w", err)
+	}
+	for _, r := range open {
+		e.runner.poke(r.ID)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { e.routes.run(ctx) })
+	wg.Go(func() { e.runner.run(ctx) })
+	wg.Wait()
+	return nil
+}
+
+// update reads, changes and commits until no other writer came between. A caller
+// that names an etag is refused by change instead.
+func (e *Engine) update(ctx context.Context, change func() (rollout.Change, error)) error {
+	const tries = 16
+	for range tries {
+		c, err := change()
+		if err != nil {
+			return err
+		}
+		err = e.Store.Commit(ctx, c)
+		if !errors.Is(err, rollout.ErrConflict) {
+			return err
+		}
+	}
+	return refuse(Transient, "too many writers at once; try again")
+}
+
+func newID(prefix string) string {
+	var b [10]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return prefix + "_" + hex.EncodeToString(b[:])
+}
+
+// checkETag refuses a caller whose etag is not the current version's.
+func checkETag(etag, kind, id string, version int64) error {
+	if etag == "" || etag == ETag(version) {
+		return nil
+	}
+	return refuse(Stale, "%s %s was changed since you read it (etag %s is not current); read it again and repeat", kind, id, strings.TrimSpace(etag))
+}
+
+// ETag is the opaque etag of a stored version.
+func ETag(version int64) string { return fmt.Sprintf("\"v%d\"", version) }

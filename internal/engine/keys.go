@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+)
+
+// HashKey is how a key's secret is stored. The secret has 256 random bits, so a
+// plain SHA-256 cannot be searched.
+func HashKey(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// CreateKey makes an API key and returns its secret, which is told only here.
+func (e *Engine) CreateKey(ctx context.Context, name string, scopes []rollout.Scope) (rollout.Key, string, error) {
+	if strings.TrimSpace(name) == "" || len(name) > 128 {
+		return rollout.Key{}, "", invalid("name", "give the key a name of at most 128 characters, for the audit trail")
+	}
+	if len(scopes) == 0 {
+		return rollout.Key{}, "", invalid("scopes", "give at least one scope of read, operate, admin")
+	}
+	for _, s := range scopes {
+		if s != rollout.ScopeRead && s != rollout.ScopeOperate && s != rollout.ScopeAdmin {
+			return rollout.Key{}, "", invalid("scopes", "scope %q is unknown; use read, operate or admin", s)
+		}
+	}
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	secret := "sluice_" + base64.RawURLEncoding.EncodeToString(b[:])
+	k := rollout.Key{ID: newID("key"), Name: name, Hash: HashKey(secret), Scopes: scopes, ProjectID: e.Project.ID, CreatedAt: e.Now()}
+	if err := e.Store.Commit(ctx, rollout.Change{Keys: []rollout.Key{k}}); err != nil {
+		return rollout.Key{}, "", err
+	}
+	return k, secret, nil
+}
+
+// DeleteKey revokes a key at once.
+func (e *Engine) DeleteKey(ctx context.Context, id string) error {
+	keys, err := e.Store.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if k.ID == id {
+			return e.Store.Commit(ctx, rollout.Change{Delete: []rollout.Ref{{Kind: rollout.KindKey, ID: id}}})
+		}
+	}
+	return missing("key", id)
+}
+
+// Authenticate finds the key of a secret. ok is false for a wrong one.
+func (e *Engine) Authenticate(ctx context.Context, secret string) (key rollout.Key, ok bool, err error) {
+	k, err := e.Store.KeyHashed(ctx, HashKey(secret))
+	if errors.Is(err, rollout.ErrNotFound) {
+		return k, false, nil
+	}
+	return k, err == nil, err
+}

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+)
+
+// Store keeps the records. Commit is all or nothing; its errors and those of the
+// readers wrap rollout.ErrNotFound, ErrConflict and ErrExists.
+type Store interface {
+	Commit(ctx context.Context, c rollout.Change) error
+	Endpoint(ctx context.Context, id string) (rollout.Endpoint, error)
+	EndpointNamed(ctx context.Context, project, name string) (rollout.Endpoint, error)
+	Endpoints(ctx context.Context) ([]rollout.Endpoint, error)
+	Deployment(ctx context.Context, id string) (rollout.Deployment, error)
+	Deployments(ctx context.Context, endpoint string) ([]rollout.Deployment, error)
+	Rollout(ctx context.Context, id string) (rollout.Rollout, error)
+	Rollouts(ctx context.Context, endpoint string) ([]rollout.Rollout, error)
+	OpenRollouts(ctx context.Context) ([]rollout.Rollout, error)
+	Events(ctx context.Context, q rollout.EventQuery) ([]rollout.Event, int64, error)
+	Answer(ctx context.Context, key string) (rollout.Answer, error)
+	Keys(ctx context.Context) ([]rollout.Key, error)
+	KeyHashed(ctx context.Context, hash string) (rollout.Key, error)
+	Ping(ctx context.Context) error
+}
+
+// Fleet runs replicas. Ensure and Remove state a level and return without waiting.
+type Fleet interface {
+	Ensure(ctx context.Context, w rollout.Workload) error
+	Remove(ctx context.Context, deployment string) error
+	Observe(ctx context.Context, deployment string) (rollout.FleetStatus, error)
+	Hardware(ctx context.Context) ([]rollout.Hardware, error)
+	Subscribe(notify func(deployment string)) (cancel func())
+}
+
+// Router serves the routes. Apply replaces one endpoint's route at once; Serving
+// tells what is really served.
+type Router interface {
+	Apply(r rollout.Route) error
+	Remove(endpoint string)
+	Serving(endpoint string) (rollout.Route, bool)
+}
+
+// Meter reads what the data plane measured.
+type Meter interface {
+	Read(ctx context.Context, q rollout.Query) (rollout.Reading, error)
+	Rate(deployment string, window time.Duration) Rate
+}
+
+// Rate is how much traffic a deployment had in a recent window.
+type Rate struct {
+	Requests  int64 // that ended
+	PerSecond float64
+}

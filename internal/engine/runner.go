@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+)
+
+// runner decides rollouts when they are due. A waiting rollout is an entry in one
+// heap: no goroutine, no timer of its own. At most one worker is at a rollout at
+// a time, so effects of one rollout never overlap.
+type runner struct {
+	e *Engine
+
+	mu     sync.Mutex
+	queue  dueQueue
+	at     map[string]*due     // queued, by rollout
+	busy   map[string]struct{} // in a worker's hands
+	again  map[string]struct{} // poked while busy
+	failed map[string]int      // failures in a row, for the back-off
+	wake   chan struct{}
+}
+
+type due struct {
+	id    string
+	at    time.Time
+	index int
+}
+
+func newRunner(e *Engine) *runner {
+	return &runner{e: e, at: map[string]*due{}, busy: map[string]struct{}{}, again: map[string]struct{}{}, failed: map[string]int{}, wake: make(chan struct{}, 1)}
+}
+
+// poke has a rollout decided as soon as possible.
+func (r *runner) poke(id string) {
+	r.mu.Lock()
+	if _, ok := r.busy[id]; ok {
+		r.again[id] = struct{}{}
+	} else {
+		r.put(id, time.Time{})
+	}
+	r.mu.Unlock()
+	r.signal()
+}
+
+func (r *runner) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// put queues a rollout, or moves it forward.
+func (r *runner) put(id string, at time.Time) {
+	if d, ok := r.at[id]; ok {
+		if at.Before(d.at) {
+			d.at = at
+			heap.Fix(&r.queue, d.index)
+		}
+		return
+	}
+	d := &due{id: id, at: at}
+	r.at[id] = d
+	heap.Push(&r.queue, d)
+}
+
+// take returns a rollout that is due, or how long until the next one is; a
+// negative wait means that nothing is queued.
+func (r *runner) take(now time.Time) (id string, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == 0 {
+		return "", -1
+	}
+	if first := r.queue[0]; first.at.After(now) {
+		return "", first.at.Sub(now)
+	}
+	d := heap.Pop(&r.queue).(*due)
+	delete(r.at, d.id)
+	r.busy[d.id] = struct{}{}
+	return d.id, 0
+}
+
+// done takes a rollout out of a worker's hands and queues it again if it asked.
+func (r *runner) done(id string, next time.Time, err error) {
+	r.mu.Lock()
+	delete(r.busy, id)
+	if err != nil {
+		r.failed[id]++
+		next = r.e.Now().Add(backoff(r.failed[id]))
+	} else {
+		delete(r.failed, id)
+	}
+	if _, ok := r.again[id]; ok {
+		delete(r.again, id)
+		if err == nil {
+			next = r.e.Now()
+		}
+	}
+	if !next.IsZero() {
+		r.put(id, next)
+	}
+	r.mu.Unlock()
+	r.signal()
+}
+
+// backoff after n failures in a row: 100 ms doubling to 15 s.
+func backoff(n int) time.Duration {
+	return min(100*time.Millisecond<<min(n-1, 10), 15*time.Second)
+}
+
+// run works until ctx ends and its workers have stopped.
+func (r *runner) run(ctx context.Context) {
+	work := make(chan string)
+	var wg sync.WaitGroup
+	for range r.e.Workers {
+		wg.Go(func() {
+			for id := range work {
+				next, err := r.drive(ctx, id)
+				if err != nil && ctx.Err() == nil {
+					r.e.Logger.Error("drive a rollout", "rollout", id, "error", err)
+				}
+				r.done(id, next, err)
+			}
+		})
+	}
+	r.dispatch(ctx, work)
+	close(work)
+	wg.Wait()
+}
+
+// dispatch hands due rollouts to workers.
+func (r *runner) dispatch(ctx context.Context, work chan<- string) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		id, wait := r.take(r.e.Now())
+		if id != "" {
+			select {
+			case work <- id:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		if wait < 0 {
+			wait = time.Hour
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// maxMoves bounds how many moves one turn makes, so that a bug cannot spin.
+const maxMoves = 256
+
+// drive decides and acts until nothing changes, and returns when to look again;
+// the zero time when nothing is to come by itself.
+func (r *runner) drive(ctx context.Context, id string) (time.Time, error) {
+	for range maxMoves {
+		ro, err := r.e.Store.Rollout(ctx, id)
+		if errors.Is(err, rollout.ErrNotFound) {
+			return time.Time{}, nil
+		}
+		if err != nil {
+			return time.Time{}, err
+		}
+		if ro.State.Terminal() || ro.State == rollout.Pending {
+			return time.Time{}, nil
+		}
+		settled, next, err := r.move(ctx, ro)
+		if err != nil || settled {
+			return next, err
+		}
+	}
+	return time.Time{}, errors.New("did not settle: this is a bug, report it with the rollout's id")
+}
+
+// move makes one decision: stored with its events, then acted upon.
+func (r *runner) move(ctx context.Context, ro rollout.Rollout) (settled bool, next time.Time, err error) {
+	now := r.e.Now()
+	o, err := r.e.observe(ctx, ro, now)
+	if err != nil {
+		return false, next, err
+	}
+	d := rollout.Decide(ro, o, now)
+	if d.Changed {
+		err := r.store(ctx, d)
+		if errors.Is(err, rollout.ErrConflict) {
+			return false, next, nil // a control came between: decide again with it
+		}
+		if err != nil {
+			return false, next, err
+		}
+	}
+	for _, effect := range d.Effects {
+		if err := r.e.act(ctx, d.Rollout, effect); err != nil {
+			return false, next, err
+		}
+	}
+	if d.Changed || len(d.Effects) > 0 {
+		return false, next, nil
+	}
+	next = d.Due
+	if poll := now.Add(r.e.Poll); d.Rollout.State.Active() && (next.IsZero() || next.After(poll)) {
+		next = poll // a lost notification of the fleet must not stall a step
+	}
+	return true, next, nil
+}
+
+// store commits a decision; an ended rollout gives the endpoint's slot back in the
+// same write.
+func (r *runner) store(ctx context.Context, d rollout.Decision) error {
+	c := rollout.Change{Rollouts: []rollout.Rollout{d.Rollout}, Events: d.Events}
+	if d.Rollout.State.Terminal() {
+		ep, err := r.e.Store.Endpoint(ctx, d.Rollout.EndpointID)
+		if err != nil {
+			return err
+		}
+		if ep.ActiveRollout == d.Rollout.ID {
+			ep.ActiveRollout, ep.UpdatedAt = "", r.e.Now()
+			c.Endpoints = []rollout.Endpoint{ep}
+		}
+	}
+	return r.e.Store.Commit(ctx, c)
+}
+
+// dueQueue is a heap by instant.
+type dueQueue []*due
+
+func (q dueQueue) Len() int           { return len(q) }
+func (q dueQueue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+func (q dueQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i]; q[i].index, q[j].index = i, j }
+func (q *dueQueue) Push(x any)        { d := x.(*due); d.index = len(*q); *q = append(*q, d) }
+func (q *dueQueue) Pop() any {
+	old := *q
+	d := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return d
+}
