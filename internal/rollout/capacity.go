@@ -43,8 +43,16 @@ func (j Journey) NeedAt(percent int) Need {
 		n.Target = min(n.Target, j.Target) // the standing split is served by what stands
 	}
 	for _, rung := range j.Rungs {
-		if rung.Percent == percent {
-			n.Target = rung.Need
+		if rung.Percent != percent {
+			continue
+		}
+		// A step may ask for fewer target replicas than its share needs. One that
+		// asks for more is not short when the extra one dies, and of the rolling
+		// batches that share a percent the first needs the least. A rolling batch
+		// gives up a whole source replica for a share that was rounded down.
+		n.Target = min(n.Target, rung.Need)
+		if percent > j.Seed {
+			n.Source = min(n.Source, rung.Source)
 		}
 	}
 	return n

@@ -54,6 +54,7 @@ func (r Rollout) Resume(actor string, now time.Time) (Rollout, []Event, error) {
 
 // Promote jumps to the last step and runs that one in full.
 func (r Rollout) Promote(actor string, now time.Time) (Rollout, []Event, error) {
+	was := r.State
 	r, err := r.accept(AskedPromote, now)
 	if err != nil {
 		return r, nil, err
@@ -64,12 +65,15 @@ func (r Rollout) Promote(actor string, now time.Time) (Rollout, []Event, error) 
 		r.Steps[i].State, r.Steps[i].CompletedAt = StepSkipped, now
 	}
 	r.RetryUntil = time.Time{}
-	if from == last {
-		r.goOn(now)
-	} else {
+	switch {
+	case from < last:
 		r.clearPark()
-		r.Step = last
+		r.Step, r.Attempts = last, 0
 		r.beginStep(now)
+	case was.Parked():
+		r.goOn(now)
+	case r.Phase == PhaseSoaking:
+		r.happen(SoakBegan) // the last step is under way: nothing to jump, nothing to repeat
 	}
 	e := r.event(now, EventPromoted, "promoted: step %d of %d runs next, %d step(s) skipped", last+1, len(r.Steps), last-from)
 	e.Actor = actor
@@ -117,18 +121,20 @@ func hintFor(s State) string {
 }
 
 // goOn puts a parked rollout back to work at its step. What was served while it
-// was parked counts: a soak or a window goes on, it does not start again. A split
-// that was lowered while parked is climbed again from the step's first check.
+// was parked counts: a soak or a window goes on, it does not start again. A step
+// whose split or capacity was not what it should be is done again from its first
+// check, so that its gate judges a steady state.
 func (r *Rollout) goOn(now time.Time) {
+	disturbed := r.Percent != r.Rung().Percent || r.Condition != nil && r.Condition.Category.disturbs()
 	r.clearPark()
+	if disturbed {
+		r.beginStep(now)
+		return
+	}
 	if r.Phase == PhaseReleasing {
 		return
 	}
 	r.Steps[r.Step].State = StepRunning
-	if r.Percent != r.Rung().Percent {
-		r.enter(PhaseChecking, now)
-		return
-	}
 	switch r.Phase {
 	case PhaseGating, PhaseConfirming:
 		r.enter(PhaseGating, now)
@@ -154,7 +160,8 @@ func (r *Rollout) beginStep(now time.Time) {
 	if st.StartedAt.IsZero() {
 		st.StartedAt = now
 	}
-	r.SteadySince, r.Peeks, r.Attempts = time.Time{}, nil, 0
+	st.CompletedAt = time.Time{}
+	r.SteadySince, r.Peeks = time.Time{}, nil
 	r.enter(PhaseChecking, now)
 }
 

@@ -65,7 +65,9 @@ func (d *decider) decide() {
 		d.retry()
 	case Cancelling:
 		d.freeze()
-	case Pending, Paused, Canceled, Completed:
+	case Paused:
+		d.hold() // what a park began before the person's pause is still brought about
+	case Pending, Canceled, Completed:
 		// Nothing to do: a person or nobody moves these.
 	default:
 		d.park(Internal, fmt.Sprintf("unknown state %q; report this with the rollout's id", d.r.State), nil)
@@ -86,8 +88,22 @@ func (d *decider) recordSplit() {
 	e.OldPercent, e.NewPercent = ptr(d.r.Percent), ptr(s.Percent)
 	d.tell(e)
 	d.r.Percent, d.r.Generation = s.Percent, s.Generation
-	if d.r.Phase == PhaseShifting && s.Percent == d.r.Rung().Percent {
+	switch on := s.Percent == d.r.Rung().Percent; {
+	case on && d.r.Phase == PhaseShifting:
 		d.enter(PhasePropagating)
+	case !on && d.r.Phase.settled():
+		d.displaced(*e.OldPercent)
+	}
+}
+
+// displaced follows a split that left the step's own after it was served. The step
+// is done again once the rollout goes on. A working rollout did not ask for it, so
+// somebody else did: their split stays until a person says how to go on.
+func (d *decider) displaced(from int) {
+	d.r.SteadySince = time.Time{}
+	d.enter(PhaseChecking)
+	if d.r.State == Running || d.r.State == Stabilizing {
+		d.park(AbortedByOperator, fmt.Sprintf("the split was moved from %d%% to %d%% outside the rollout; it stays there. Resume to do step %d again at %d%%, or cancel to keep it", from, d.r.Percent, d.r.Step+1, d.r.Rung().Percent), nil)
 	}
 }
 
@@ -131,17 +147,19 @@ func (d *decider) halt() {
 	d.tell(d.r.event(d.now, EventPaused, "paused at step %d of %d with %d%% on the target%s", d.r.Step+1, len(d.r.Steps), d.r.Percent, because(reason)))
 }
 
-// retry takes a recoverable park up again when its time has come.
+// retry takes a recoverable park up again when its time has come. Until then the
+// split is held at what the ready replicas can carry, whatever the park was for.
 func (d *decider) retry() {
-	if h := d.r.Hold; h != nil && d.o.Split.Held && d.o.Split.Percent != *h {
-		d.act(Effect{Kind: SetSplit, Percent: *h})
-		return
-	}
-	if d.r.RetryAt.IsZero() {
-		return
-	}
-	if d.now.Before(d.r.RetryAt) {
+	if !d.r.RetryAt.IsZero() && d.now.Before(d.r.RetryAt) {
 		d.wake(d.r.RetryAt)
+	}
+	if d.lowerHold(); d.changed {
+		return
+	}
+	if d.hold(); len(d.effects) > 0 {
+		return
+	}
+	if d.r.RetryAt.IsZero() || d.now.Before(d.r.RetryAt) {
 		return
 	}
 	until := d.r.RetryUntil
@@ -154,6 +172,34 @@ func (d *decider) retry() {
 	d.r.RetryUntil = until
 	d.changed = true
 	d.tell(d.r.event(d.now, EventRetried, "retrying step %d of %d after %s", d.r.Step+1, len(d.r.Steps), category))
+}
+
+// hold brings the split down to what the record says the pair can carry. A split
+// that somebody set lower still is left alone.
+func (d *decider) hold() {
+	if h := d.r.Hold; h != nil && d.o.Split.Held && d.o.Split.Percent > *h {
+		d.act(Effect{Kind: SetSplit, Percent: *h})
+	}
+}
+
+// lowerHold lowers the split to hold when replicas die while the rollout is parked.
+func (d *decider) lowerHold() {
+	if !d.o.Split.Held || d.r.Percent <= d.r.Journey.Seed {
+		return
+	}
+	source, target := d.o.Source.serving(), d.o.Target.serving()
+	need := d.need()
+	if source >= need.Source && target >= need.Target {
+		return
+	}
+	h := d.r.Journey.Servable(d.r.Percent, source, target)
+	if h == d.r.Percent || d.r.Hold != nil && *d.r.Hold <= h {
+		return
+	}
+	d.r.Hold = ptr(h)
+	e := d.r.event(d.now, EventHeld, "holding %d%% on the target: %d source and %d target replica(s) are ready", h, source, target)
+	e.Level = LevelWarn
+	d.tell(e)
 }
 
 // freeze ends a cancel: what is being served becomes the standing split.
@@ -186,7 +232,9 @@ func (d *decider) park(c Category, message string, rows []Row) {
 	if d.r.Condition == nil || d.r.Condition.Category != Internal {
 		d.r.Condition = &Condition{Category: c, Message: message, AtStep: d.r.Step, At: d.now, Rows: rows}
 	}
-	d.r.Steps[d.r.Step].State = StepPaused
+	if st := &d.r.Steps[d.r.Step]; st.State == StepRunning {
+		st.State = StepPaused
+	}
 	d.r.Pause = &PauseInfo{At: d.now, Reason: pauseReason(c, message)}
 	d.r.RetryAt = time.Time{}
 	if c.Recoverable() {
@@ -236,7 +284,7 @@ func headline(c Category) string {
 	case DependencyOutage:
 		return "a dependency is unreachable"
 	case AbortedByOperator:
-		return "aborted by an operator"
+		return "the split was changed by hand"
 	case Internal:
 		return "internal error"
 	case PolicyInfeasible:

@@ -31,29 +31,50 @@ func (d *decider) soak() {
 			d.changed = true
 		}
 	}
-	d.wake(d.r.nextPeek(d.now))
+	if at := d.r.nextPeek(d.now); at.Before(end) {
+		d.wake(at)
+	}
 }
+
+// gateAt is when the gate is judged: once the window's last slot is closed.
+func (r Rollout) gateAt() time.Time { return r.PhaseSince.Add(r.Timings.GateSettle) }
 
 // peekStart is when the looks begin: the confirmation time before the soak ends.
 func (r Rollout) peekStart() time.Time { return r.SoakEnds().Add(-r.Timings.Confirmation) }
 
+// lookEvery is the time between two looks; without a spacing there is only the one
+// that decides.
+func (r Rollout) lookEvery() time.Duration {
+	if r.Timings.PeekEvery > 0 {
+		return r.Timings.PeekEvery
+	}
+	return max(r.Timings.Confirmation, time.Nanosecond)
+}
+
 // peekDue reports whether this instant is one of the looks: they are spaced from
-// the first, so that a late or doubled wake-up does not add one.
+// the first, so that a late or doubled wake-up does not add one. A look at nothing
+// complete yet is none.
 func (r Rollout) peekDue(now time.Time) bool {
-	if r.Timings.PeekEvery <= 0 || now.Before(r.peekStart()) || now.Before(r.SteadySince.Add(r.Timings.IngestionLag)) {
+	if r.Timings.PeekEvery <= 0 || now.Before(r.peekStart()) || !now.After(r.SteadySince.Add(r.Timings.IngestionLag)) {
 		return false
 	}
 	if n := len(r.Peeks); n > 0 {
-		return !now.Before(r.Peeks[n-1].At.Add(r.Timings.PeekEvery))
+		return !now.Before(r.Peeks[n-1].At.Add(r.lookEvery()))
 	}
 	return true
 }
 
+// nextPeek returns when to look next, after now.
 func (r Rollout) nextPeek(now time.Time) time.Time {
 	if now.Before(r.peekStart()) {
 		return r.peekStart()
 	}
-	return now.Add(r.Timings.PeekEvery)
+	if n := len(r.Peeks); n > 0 {
+		if at := r.Peeks[n-1].At.Add(r.lookEvery()); at.After(now) {
+			return at
+		}
+	}
+	return now.Add(r.lookEvery())
 }
 
 // gate judges the window. It settles first, until the window's last slot is closed.
@@ -65,7 +86,7 @@ func (d *decider) gate() {
 		d.pass()
 		return
 	}
-	if at := d.r.PhaseSince.Add(d.r.Timings.GateSettle); d.now.Before(at) {
+	if at := d.r.gateAt(); d.now.Before(at) {
 		d.wake(at)
 		return
 	}
@@ -94,29 +115,39 @@ func (d *decider) confirm() {
 		return
 	}
 	if !d.r.confirmDue(d.now) {
-		d.wake(d.r.Peeks[len(d.r.Peeks)-1].At.Add(d.r.Timings.PeekEvery))
+		d.wake(d.r.confirmAt())
 		return
 	}
 	g := d.judge()
 	d.r.Peeks = append(d.r.Peeks, Peek{At: d.now, Breached: g.Breached()})
 	over := !d.now.Before(d.r.PhaseSince.Add(d.r.Timings.Confirmation))
 	switch v := g.Verdict(); {
-	case v == VerdictPass || v == VerdictNone:
+	case v == VerdictPass:
 		d.pass()
 	case !over:
-		d.wake(d.now.Add(d.r.Timings.PeekEvery))
+		d.wake(d.r.confirmAt())
+	case v == VerdictBreached:
+		d.park(MetricRegression, firstReason(g.Rows, VerdictBreached), g.Rows)
 	case v == VerdictUnavailable:
 		d.park(MetricsUnavailable, firstReason(g.Rows, VerdictUnavailable), g.Rows)
 	default:
-		d.park(MetricRegression, firstReason(g.Rows, VerdictBreached), g.Rows)
+		d.park(MetricsUnavailable, "a breach was seen, and the traffic ended before it could be confirmed", g.Rows)
 	}
 }
 
-// confirmDue spaces the looks of the confirmation.
-func (r Rollout) confirmDue(now time.Time) bool {
-	n := len(r.Peeks)
-	return n == 0 || !now.Before(r.Peeks[n-1].At.Add(r.Timings.PeekEvery))
+// confirmAt is when the confirmation looks next.
+func (r Rollout) confirmAt() time.Time {
+	at := r.PhaseSince.Add(r.Timings.Confirmation)
+	if n := len(r.Peeks); n > 0 {
+		if next := r.Peeks[n-1].At.Add(r.lookEvery()); next.Before(at) {
+			return next
+		}
+	}
+	return at
 }
+
+// confirmDue spaces the looks of the confirmation.
+func (r Rollout) confirmDue(now time.Time) bool { return !now.Before(r.confirmAt()) }
 
 // judge evaluates the gate and keeps its rows with the step.
 func (d *decider) judge() Judgement {
@@ -155,7 +186,7 @@ func (d *decider) pass() {
 		return
 	}
 	d.happen(StepBegan)
-	d.r.Step++
+	d.r.Step, d.r.Attempts = d.r.Step+1, 0
 	d.r.beginStep(d.now)
 }
 
@@ -166,6 +197,9 @@ func (d *decider) release() {
 		d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Target, Min: ptr(min(j.LandingMin, b.Max))})
 	}
 	if d.o.Split.Held {
+		if d.routingFails() {
+			return
+		}
 		d.act(Effect{Kind: ReleaseSplit, Percent: 100})
 	}
 	if len(d.effects) > 0 {

@@ -9,6 +9,9 @@ func (d *decider) check() {
 	if !d.o.Split.Held {
 		// From here on the pair's split is a share, not weights: a target that wakes
 		// up with a weight left over must not be given traffic by it.
+		if d.routingFails() {
+			return
+		}
 		d.act(Effect{Kind: SetSplit, Percent: d.r.Percent})
 		return
 	}
@@ -17,12 +20,13 @@ func (d *decider) check() {
 		return
 	}
 	extra := rung.Target - d.o.Target.Scheduled
-	scope := fmt.Sprintf("step %d", d.r.Step+1)
+	scope, standing := fmt.Sprintf("step %d", d.r.Step+1), fmt.Sprintf("the split stays at %d%%", d.r.Percent)
 	if d.r.Step == 0 && !d.r.Lifted {
-		extra, scope = d.r.Journey.Extra(d.o.Capacity.Shared), "the journey's peak"
+		extra = d.r.Journey.Extra(d.o.Capacity.Shared)
+		scope, standing = "the journey's peak", "nothing was moved and the source is untouched"
 	}
 	if free := d.o.Capacity.Free; free >= 0 && extra > free {
-		d.park(CapacityExhausted, fmt.Sprintf("%s needs %d more replica(s) of %s and %d fit; nothing was moved and the source is untouched. Free capacity and resume, or cancel", scope, extra, d.o.Capacity.Hardware, free), nil)
+		d.park(CapacityExhausted, fmt.Sprintf("%s needs %d more replica(s) of %s and %d fit; %s. Free capacity and resume, or cancel", scope, extra, d.o.Capacity.Hardware, free, standing), nil)
 		return
 	}
 	d.tell(d.r.event(d.now, EventTargetScaled, "target scaling to %d replica(s) for %d%% of traffic", rung.Target, rung.Percent))
@@ -55,7 +59,7 @@ func (d *decider) scale() {
 	}
 	deadline := d.r.PhaseSince.Add(d.o.Target.ColdStart + d.r.Timings.ReadyDeadline)
 	switch {
-	case d.o.Target.Ready >= rung.Need:
+	case d.o.Target.serving() >= rung.Need:
 		d.tell(d.r.event(d.now, EventTargetReady, "target ready: %d of %d replica(s) answer", d.o.Target.Ready, rung.Need))
 		d.enter(PhaseShifting)
 	case !d.now.Before(deadline):
@@ -77,11 +81,7 @@ func (d *decider) notReady(rung Rung) {
 // shift moves the traffic. Decide records it once the routers serve it.
 func (d *decider) shift() {
 	rung := d.r.Rung()
-	if d.o.Split.Failing != "" {
-		d.park(RoutingError, fmt.Sprintf("the routers cannot be told the new split: %s. The split stays at %d%%; wait and resume", d.o.Split.Failing, d.r.Percent), nil)
-		return
-	}
-	if d.o.Target.Ready < rung.Need {
+	if d.o.Target.serving() < rung.Need {
 		d.enter(PhaseScaling) // a replica died since the health gate
 		return
 	}
@@ -92,7 +92,19 @@ func (d *decider) shift() {
 		d.enter(PhasePropagating)
 		return
 	}
+	if d.routingFails() {
+		return
+	}
 	d.act(Effect{Kind: SetSplit, Percent: rung.Percent})
+}
+
+// routingFails parks when the routers cannot be told a split.
+func (d *decider) routingFails() bool {
+	if d.o.Split.Failing == "" {
+		return false
+	}
+	d.park(RoutingError, fmt.Sprintf("the routers cannot be told the split: %s. It stays at %d%%; wait and resume", d.o.Split.Failing, d.r.Percent), nil)
+	return true
 }
 
 // propagate waits for routing to converge before any source capacity goes.
@@ -151,25 +163,52 @@ func (r Rollout) sourceCeiling(rung Rung) int {
 	return max(rung.Source, SourceAfter(max(j.Source, j.SourceMax), j.FinalSource, j.Seed, rung.Percent))
 }
 
+// need is what each side must have ready now. The source counts as whole when it
+// has what its autoscaler wants: fewer by its own choice is not a death.
+func (d *decider) need() Need {
+	n := d.r.Journey.NeedAt(d.r.Percent)
+	n.Source = min(n.Source, d.o.Source.Desired)
+	return n
+}
+
 // underServedNow parks when a side's ready capacity is below its share, holding
 // the largest split that can be served.
 func (d *decider) underServedNow() bool {
-	percent := d.r.Percent
-	need := d.r.Journey.NeedAt(percent)
-	need.Source = min(need.Source, d.o.Source.Desired) // fewer by the autoscaler's own choice
-	source, target := d.o.Source.Ready, d.o.Target.Ready
-	if source >= need.Source && target >= need.Target {
-		return false
-	}
-	if percent == d.r.Journey.Seed && d.r.Step == 0 {
+	if d.r.Percent <= d.r.Journey.Seed && !d.r.Phase.settled() {
 		// Before the first shift the split is the one that stood: its capacity is
 		// the autoscaler's affair, and the target's health gate still lies ahead.
 		return false
 	}
-	hold := d.r.Journey.Servable(percent, source, target)
-	if hold != percent {
+	if d.forbidden() {
+		return true
+	}
+	need, source, target := d.need(), d.o.Source.serving(), d.o.Target.serving()
+	if source >= need.Source && target >= need.Target {
+		return false
+	}
+	hold := d.r.Journey.Servable(d.r.Percent, source, target)
+	if hold != d.r.Percent {
 		d.r.Hold = ptr(hold)
 	}
-	d.park(UnderServed, fmt.Sprintf("at %d%% the pair needs %d source and %d target replica(s) ready, and %d and %d are; holding %d%%. Restore capacity and resume, or cancel", percent, need.Source, need.Target, source, target, hold), nil)
+	d.park(UnderServed, fmt.Sprintf("at %d%% the pair needs %d source and %d target replica(s) ready, and %d and %d are; holding %d%%. Restore capacity and resume, or cancel", d.r.Percent, need.Source, need.Target, source, target, hold), nil)
+	return true
+}
+
+// forbidden parks when an operator's edit keeps a side below what its share needs:
+// the edit wins, and the split is held at what remains.
+func (d *decider) forbidden() bool {
+	need := d.r.Journey.NeedAt(d.r.Percent)
+	side, limit, needs := "source", d.o.Source.Bounds.Max, need.Source
+	if limit >= needs {
+		side, limit, needs = "target", d.o.Target.Bounds.Max, need.Target
+	}
+	if limit >= needs {
+		return false
+	}
+	hold := d.r.Journey.Servable(d.r.Percent, d.o.Source.serving(), d.o.Target.serving())
+	if hold != d.r.Percent {
+		d.r.Hold = ptr(hold)
+	}
+	d.park(PolicyInfeasible, fmt.Sprintf("the %s's maximum is %d replica(s) and its share at %d%% needs %d; holding %d%%. Raise it and resume, or cancel", side, limit, d.r.Percent, needs, hold), nil)
 	return true
 }

@@ -47,7 +47,7 @@ func NewJourney(s Spec, b Basis, t Timings) (Journey, []Problem) {
 	var ps problems
 	j := Journey{
 		Seed:        b.Seed,
-		Source:      max(b.SourceReplicas, b.SourceBounds.Min),
+		Source:      standing(b.SourceReplicas, b.SourceBounds),
 		Target:      b.TargetReplicas,
 		FinalSource: s.FinalSource,
 		SourceMax:   b.SourceBounds.Max,
@@ -65,6 +65,15 @@ func NewJourney(s Spec, b Basis, t Timings) (Journey, []Problem) {
 		j.Rungs = stagedRungs(&ps, s, j, b)
 	}
 	return j, ps
+}
+
+// standing is the size that a side is meant to have now: what serves, within its
+// bounds, since a replica above the maximum is already on its way out.
+func standing(serving int, b Bounds) int {
+	if b.Stopped() {
+		return serving
+	}
+	return b.Clamp(serving)
 }
 
 func defaultFinal(s Spec, b Basis, source int) int {
@@ -102,7 +111,7 @@ func stagedRungs(ps *problems, s Spec, j Journey, b Basis) []Rung {
 		if st.Percent == 100 {
 			need = max(need, j.FinalTarget)
 		}
-		rung := Rung{Percent: st.Percent, Need: need, Target: max(need, b.TargetReplicas)}
+		rung := Rung{Percent: st.Percent, Need: need, Target: j.targetFloor(need)}
 		rung.Source = SourceAfter(j.Source, j.FinalSource, b.Seed, st.Percent)
 		if st.Percent < 100 {
 			// A step that asks for fewer target replicas than its share needs keeps
@@ -124,7 +133,7 @@ func rollingRungs(j Journey, b Basis) []Rung {
 		if percent <= b.Seed && k < n {
 			continue
 		}
-		rungs = append(rungs, Rung{Percent: percent, Need: k, Target: max(k, b.TargetReplicas), Source: j.Source})
+		rungs = append(rungs, Rung{Percent: percent, Need: k, Target: j.targetFloor(k), Source: j.Source})
 	}
 	for i := range rungs {
 		drained := int64(max(0, j.Source-j.FinalSource)) * int64(i+1) / int64(len(rungs))
@@ -132,6 +141,10 @@ func rollingRungs(j Journey, b Basis) []Rung {
 	}
 	return rungs
 }
+
+// targetFloor is the floor of a step that needs so many target replicas. What the
+// target of a frozen pair has already is kept, up to the size it shall have.
+func (j Journey) targetFloor(need int) int { return max(need, min(j.Target, j.FinalTarget)) }
 
 // Peak returns the most replicas that both sides hold at once, and the most that
 // the target holds. Each step scales the target up before the source drains.

@@ -23,6 +23,10 @@ type Side struct {
 	ColdStart time.Duration // budget of one replica from start to ready
 }
 
+// serving counts the replicas that answer and are meant to stay: an operator's
+// lower maximum takes the others away.
+func (s Side) serving() int { return min(s.Ready, s.Bounds.Max) }
+
 // Split is what the routers serve.
 type Split struct {
 	Held       bool   // the pair's share is held by a rollout; false once released
@@ -58,7 +62,9 @@ type Effect struct {
 
 // Decision is what Decide returns: the next record, the effects that follow it,
 // the events that tell it, and when to decide again at the latest. The record and
-// its events are stored in one write before any effect is tried.
+// its events are stored in one write before any effect is tried. An effect that the
+// world does not show yet is asked for again by the next decision: a caller that
+// gets the same effects twice waits its own back-off, or for a change, in between.
 type Decision struct {
 	Rollout Rollout
 	Effects []Effect

@@ -29,6 +29,17 @@ func Phases() []Phase {
 	return []Phase{PhaseChecking, PhaseScaling, PhaseShifting, PhasePropagating, PhaseDraining, PhaseSoaking, PhaseGating, PhaseConfirming, PhaseReleasing}
 }
 
+// settled reports whether the step's own split is served in this phase.
+func (p Phase) settled() bool {
+	switch p {
+	case PhasePropagating, PhaseDraining, PhaseSoaking, PhaseGating, PhaseConfirming, PhaseReleasing:
+		return true
+	case PhaseChecking, PhaseScaling, PhaseShifting:
+		return false
+	}
+	return false
+}
+
 // StepRecord is what became of one step.
 type StepRecord struct {
 	State         StepState `json:"state"`
