@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
@@ -22,7 +21,7 @@ func RolloutToAPI(r rollout.Rollout) api.Rollout {
 		Strategy:              api.PrefixStrategy + string(r.Spec.Strategy),
 		State:                 api.PrefixRolloutState + string(r.State),
 		CurrentTrafficPercent: ptr(r.Percent),
-		ETag:                  ETag(r.Version),
+		ETag:                  rollout.ETag(r.Version),
 		CreatedAt:             api.At(r.CreatedAt),
 		StartedAt:             api.AtOrNil(r.StartedAt),
 		Status:                statusToAPI(r),
@@ -39,9 +38,6 @@ func RolloutToAPI(r rollout.Rollout) api.Rollout {
 	}
 	return out
 }
-
-// ETag is the wire form of a record's version.
-func ETag(version int64) string { return strconv.FormatInt(version, 10) }
 
 func statusToAPI(r rollout.Rollout) api.RolloutStatus {
 	out := api.RolloutStatus{Steps: make([]api.RolloutStep, 0, len(r.Steps)), TotalSteps: len(r.Steps), UpdatedAt: api.AtOrNil(r.UpdatedAt)}
