@@ -1,0 +1,152 @@
+package planning
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+)
+
+// Severity of a finding.
+type Severity string
+
+// The severities. None of them stops an apply; what can never be right is an error
+// and not a finding.
+const (
+	Info    Severity = "info"
+	Caution Severity = "warning"
+)
+
+// Code names a kind of finding. Codes are stable; each has a page in
+// docs/findings.
+type Code string
+
+// The codes.
+const (
+	NoGate                Code = "NO_GATE"
+	SoakGrown             Code = "SOAK_GROWN"
+	FirstStepLarge        Code = "FIRST_STEP_LARGE"
+	GateLowSamplesNote    Code = "GATE_LOW_SAMPLES_NOTE"
+	BlueGreenFullBlast    Code = "BLUE_GREEN_FULL_BLAST"
+	StepReplicasBelow     Code = "STEP_REPLICAS_BELOW_SHARE"
+	UngatedWhenIdle       Code = "UNGATED_WHEN_IDLE"
+	TimeoutShort          Code = "TIMEOUT_SHORT"
+	SurgeLarge            Code = "SURGE_LARGE"
+	largeFirstStepPercent      = 25
+)
+
+// Codes lists every code of this package.
+func Codes() []Code {
+	return []Code{NoGate, SoakGrown, FirstStepLarge, GateLowSamplesNote, BlueGreenFullBlast, StepReplicasBelow, UngatedWhenIdle, TimeoutShort, SurgeLarge}
+}
+
+// Finding is one remark of a plan: what, where in the declaration, and how to mend
+// it. Subject is a field path in the words of the wire.
+type Finding struct {
+	Code     Code     `json:"code"`
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"`
+	Remedy   string   `json:"remedy"`
+	Subject  string   `json:"subject"`
+}
+
+// findings looks at a journey in a fixed order.
+func findings(s rollout.Spec, k Known, t rollout.Timings, j Journey) []Finding {
+	l := &list{}
+	switch s.Strategy {
+	case rollout.Canary:
+		canaryFindings(l, s, t, j)
+	case rollout.BlueGreen:
+		l.add(BlueGreenFullBlast, Caution, "strategy",
+			"all of the pair's traffic moves in one step that no metric gate judges: a bad target is seen by 100 % of it",
+			"use canary with a metric if the target may be worse; health gates run either way")
+	case rollout.Rolling:
+	}
+	if k.Timeout > 0 && k.Timeout < j.Totals.LeastDuration {
+		l.add(TimeoutShort, Caution, "timeouts",
+			fmt.Sprintf("the waits alone take at least %s, but the wait for this rollout ends after %s; the rollout goes on at the engine and the next apply waits again", Span(j.Totals.LeastDuration), Span(k.Timeout)),
+			fmt.Sprintf("give at least %s plus the target's cold starts, or leave the timeout out", Span(j.Totals.LeastDuration)))
+	}
+	for _, st := range j.Steps {
+		if st.ScaleUp != nil && *st.ScaleUp > k.Burst {
+			l.add(SurgeLarge, Caution, stepField(s, st, "traffic"),
+				fmt.Sprintf("step %d starts %d target replicas at once", st.Number, *st.ScaleUp),
+				fmt.Sprintf("put a smaller step before it, so that no step starts more than %d", k.Burst))
+		}
+	}
+	return l.found
+}
+
+func canaryFindings(l *list, s rollout.Spec, t rollout.Timings, j Journey) {
+	if len(s.Rules) == 0 {
+		l.add(NoGate, Caution, "metrics",
+			"no metric gate: each step passes once its wait is over, however the target does",
+			"add a metric, for example router_latency p95 with a regression budget")
+	} else {
+		gateFindings(l, s, t, j)
+	}
+	if first := j.Totals.FirstStepPercent; first > largeFirstStepPercent {
+		l.add(FirstStepLarge, Caution, "canary.steps[0].traffic",
+			fmt.Sprintf("the first step already puts %d %% of the pair's traffic on the target", first),
+			"start with a step of 5 or 10")
+	}
+	for i, st := range s.Steps {
+		final := j.Totals.FinalTargetReplicas
+		if st.Replicas == nil || final == nil {
+			continue
+		}
+		if need := rollout.TargetFor(*final, st.Percent); *st.Replicas < need {
+			l.add(StepReplicasBelow, Caution, fmt.Sprintf("canary.steps[%d].replicas", i),
+				fmt.Sprintf("step %d runs %d %% of traffic on %d target replica(s); its share of %d needs %d", i+1, st.Percent, *st.Replicas, *final, need),
+				"leave replicas out for the computed count; the source keeps its own until the total is safe")
+		}
+	}
+}
+
+func gateFindings(l *list, s rollout.Spec, t rollout.Timings, j Journey) {
+	if asked, soak := t.Soak(s); soak > asked {
+		l.add(SoakGrown, Info, "canary.stepInterval",
+			fmt.Sprintf("each step waits %s instead of %s, so that the whole gate window lies inside the step", Span(soak), Span(asked)),
+			fmt.Sprintf("ask for %s to make it explicit, or shorten the window", Span(soak)))
+	}
+	for i, g := range j.Gates {
+		if g.SamplesNeeded <= 1 {
+			continue
+		}
+		l.add(GateLowSamplesNote, Info, fmt.Sprintf("metrics[%d]", i),
+			fmt.Sprintf("%s needs %d requests a side in %s: about %s requests a second on the pair at step %d, or the rollout parks as METRICS_UNAVAILABLE", metricName(g.Rule), g.SamplesNeeded, Span(g.Window), rate(g.RequestsPerSecond), g.BusiestStep),
+			"widen the window, start with a larger step, or gate on a lower percentile if traffic is thinner than that")
+	}
+	l.add(UngatedWhenIdle, Info, "metrics",
+		"while the endpoint has no traffic at all the gate is skipped and steps pass by their wait alone",
+		"roll out while there is traffic, or send some")
+}
+
+func metricName(r rollout.Rule) string {
+	if r.Stat == rollout.StatPercentile {
+		return fmt.Sprintf("%s p%d", r.Metric, r.Percentile)
+	}
+	return string(r.Metric)
+}
+
+// rate rounds up to two digits, so that the number named is enough.
+func rate(v float64) string {
+	if v <= 0 {
+		return "0"
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-1)
+	return number(math.Round(math.Ceil(v/unit-1e-9)*unit*1e6) / 1e6)
+}
+
+func stepField(s rollout.Spec, st Step, field string) string {
+	if s.Strategy == rollout.Canary && len(s.Steps) > 0 {
+		return fmt.Sprintf("canary.steps[%d].%s", st.Number-1, field)
+	}
+	return "finalTargetReplicas"
+}
+
+type list struct{ found []Finding }
+
+func (l *list) add(c Code, s Severity, subject, message, remedy string) {
+	l.found = append(l.found, Finding{Code: c, Severity: s, Subject: subject, Message: message, Remedy: remedy})
+}
