@@ -37,7 +37,7 @@ func TestDemoCanaryFromItsDeclarationAlone(t *testing.T) {
 	require.Equal(t, []int{10, 40, 50}, []int{j.Steps[0].DeltaPercent, j.Steps[1].DeltaPercent, j.Steps[2].DeltaPercent})
 	require.Equal(t, 390*time.Second, j.Steps[0].Wait)
 	require.Equal(t, 180*time.Second, j.Steps[0].AskedWait)
-	require.Contains(t, j.Steps[0].WaitReason, "grown from 3m0s")
+	require.Contains(t, j.Steps[0].WaitReason, "grown from 3m")
 	require.Nil(t, j.Steps[0].TargetReplicas, "the count depends on the source and is not guessed")
 	require.Nil(t, j.Totals.PeakReplicas)
 	require.Equal(t, 3*(30+390+3)*time.Second, j.Totals.LeastDuration)

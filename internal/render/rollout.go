@@ -1,0 +1,353 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+)
+
+// Rollout writes a live rollout: header, ladder, the anatomy of the current step
+// with its clocks, the gate's rows with samples against what they need, the next
+// event, and for a parked one the category, what was not touched, and three
+// commands with their effects. The error is the writer's.
+func Rollout(w io.Writer, r api.Rollout, o Options) error {
+	p := &printer{w: w}
+	v := view{r: r, o: o, p: p, state: strings.TrimPrefix(r.State, api.PrefixRolloutState)}
+	v.header()
+	v.ladder()
+	v.anatomy()
+	v.gate()
+	v.next()
+	v.park()
+	return p.err
+}
+
+type view struct {
+	r     api.Rollout
+	o     Options
+	p     *printer
+	state string
+}
+
+func (v view) header() {
+	r := v.r
+	glyph, tone := stateGlyph(v.state)
+	v.p.line("%s  %s  %s", v.o.paint(bold, Inert(r.ID)), v.o.paint(tone, glyph+" "+Inert(v.state)), strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(Inert(r.Strategy), api.PrefixStrategy), "_", "-")))
+	v.p.line("%s → %s", v.o.name(r.SourceDeploymentID), v.o.name(r.TargetDeploymentID))
+	var parts []string
+	if r.CurrentStep != nil {
+		parts = append(parts, fmt.Sprintf("step %d of %d", *r.CurrentStep+1, r.Status.TotalSteps))
+	}
+	share := fmt.Sprintf("%d%% on the target", percentOf(r))
+	if x := r.Sluice; x != nil && x.ActualShare != nil {
+		share += fmt.Sprintf(" (served %s%%)", number(roundTo(*x.ActualShare*100, 1)))
+	}
+	parts = append(parts, share)
+	if r.StartedAt != nil {
+		parts = append(parts, v.since(r))
+	}
+	if x := r.Sluice; x != nil && x.Origin != "" {
+		parts = append(parts, "from "+Inert(x.Origin))
+	}
+	v.p.line("%s", strings.Join(parts, " · "))
+}
+
+func (v view) since(r api.Rollout) string {
+	switch {
+	case r.CompletedAt != nil:
+		return "took " + clock(r.CompletedAt.Sub(r.StartedAt.Time))
+	case v.o.Now.IsZero():
+		return "started " + r.StartedAt.UTC().Format(time.RFC3339)
+	}
+	return "running for " + clock(v.o.Now.Sub(r.StartedAt.Time))
+}
+
+func stateGlyph(state string) (string, tint) {
+	switch state {
+	case "COMPLETED":
+		return "✓", green
+	case "SYSTEM_PAUSED":
+		return "‖", red
+	case "PAUSED", "PAUSING":
+		return "‖", yellow
+	case "CANCELED", "CANCELLING":
+		return "✗", yellow
+	case "PENDING":
+		return "○", dim
+	}
+	return "●", green
+}
+
+func stepGlyph(state string) (string, tint) {
+	switch state {
+	case "PASSED":
+		return "✓", green
+	case "RUNNING":
+		return "●", bold
+	case "PAUSED":
+		return "‖", yellow
+	case "CANCELED", "FAILED":
+		return "✗", red
+	case "SKIPPED":
+		return "–", dim
+	}
+	return "○", dim
+}
+
+func (v view) ladder() {
+	t := &table{}
+	tones := make([]tint, 0, len(v.r.Status.Steps))
+	for _, st := range v.r.Status.Steps {
+		state := strings.TrimPrefix(st.State, api.PrefixStepState)
+		glyph, tone := stepGlyph(state)
+		tones = append(tones, tone)
+		target, source := "", ""
+		if x := v.r.Sluice; x != nil && st.StepIndex >= 0 && st.StepIndex < len(x.Ladder) {
+			target = fmt.Sprintf("target %d", x.Ladder[st.StepIndex].TargetReplicas)
+			source = fmt.Sprintf("source %d", x.Ladder[st.StepIndex].SourceReplicas)
+		}
+		t.add(fmt.Sprintf("%s %d", glyph, st.StepIndex+1), fmt.Sprintf("%3d%%", st.TargetTrafficPercent), target, source, Inert(state), v.stepTime(st)+Inert(st.FailureReason))
+	}
+	v.p.line("")
+	t.print(v.p, "  ", func(i int, s string) string { return v.o.paint(tones[i], s) })
+}
+
+func (v view) stepTime(st api.RolloutStep) string {
+	switch {
+	case st.StartedAt == nil:
+		return ""
+	case st.CompletedAt != nil:
+		return clock(st.CompletedAt.Sub(st.StartedAt.Time))
+	case !v.o.Now.IsZero():
+		return clock(v.o.Now.Sub(st.StartedAt.Time))
+	}
+	return ""
+}
+
+// organs are the parts of a step, in order, and the phase that each belongs to.
+var organs = []struct{ name, phase string }{
+	{"check", "CHECKING"}, {"scale", "SCALING"}, {"health", "SCALING"}, {"shift", "SHIFTING"},
+	{"propagate", "PROPAGATING"}, {"drain", "DRAINING"}, {"soak", "SOAKING"}, {"gate", "GATING"},
+}
+
+func (v view) anatomy() {
+	x := v.r.Sluice
+	if x == nil || x.Phase == "" || v.r.CurrentStep == nil {
+		return
+	}
+	phase := x.Phase
+	if phase == "CONFIRMING" {
+		phase = "GATING"
+	}
+	reached, parts := false, make([]string, 0, len(organs))
+	for _, organ := range organs {
+		switch {
+		case organ.phase == phase:
+			reached = true
+			parts = append(parts, v.o.paint(bold, organ.name+" "+v.progress(organ.phase)))
+		case reached:
+			parts = append(parts, v.o.paint(dim, organ.name+" –"))
+		default:
+			parts = append(parts, v.o.paint(green, organ.name+" ✓"))
+		}
+	}
+	v.p.line("")
+	v.p.line("  step %d  %s", *v.r.CurrentStep+1, strings.Join(parts, "  "))
+}
+
+// progress is the clock of the current phase, where it has one.
+func (v view) progress(phase string) string {
+	x := v.r.Sluice
+	if v.state == "PAUSED" || v.state == "SYSTEM_PAUSED" {
+		return "‖"
+	}
+	if v.o.Now.IsZero() || x.PhaseSince == nil {
+		return "…"
+	}
+	elapsed := clock(v.o.Now.Sub(x.PhaseSince.Time))
+	switch {
+	case phase == "SOAKING" && x.Soak != nil:
+		return elapsed + "/" + clock(time.Duration(*x.Soak))
+	case x.NextAt != nil:
+		return elapsed + "/" + clock(x.NextAt.Sub(x.PhaseSince.Time))
+	}
+	return elapsed
+}
+
+// gate shows the rows of the current step, or those of the park.
+func (v view) gate() {
+	rows := currentRows(v.r)
+	if len(rows) == 0 {
+		return
+	}
+	t, tones := &table{}, make([]tint, 0, len(rows))
+	for _, row := range rows {
+		glyph, tone := verdictGlyph(row.Verdict)
+		tones = append(tones, tone)
+		t.add(glyph+" "+metricName(row), measured(row), judged(row), samples(row), note(row))
+	}
+	v.p.line("")
+	v.p.line("  gate")
+	t.print(v.p, "    ", func(i int, s string) string { return v.o.paint(tones[i], s) })
+}
+
+func currentRows(r api.Rollout) []api.MetricRow {
+	if c := r.Status.Condition; c != nil && len(c.Metrics) > 0 {
+		return c.Metrics
+	}
+	if r.CurrentStep != nil && *r.CurrentStep >= 0 && *r.CurrentStep < len(r.Status.Steps) {
+		return r.Status.Steps[*r.CurrentStep].Metrics
+	}
+	return nil
+}
+
+func verdictGlyph(verdict string) (string, tint) {
+	switch strings.TrimPrefix(verdict, api.PrefixVerdict) {
+	case "PASS":
+		return "✓", green
+	case "BREACHED":
+		return "✗", red
+	case "UNAVAILABLE":
+		return "?", yellow
+	}
+	return "–", dim
+}
+
+func metricName(row api.MetricRow) string {
+	name := Inert(row.Name)
+	if row.Percentile != nil {
+		return fmt.Sprintf("%s p%d", name, *row.Percentile)
+	}
+	return name
+}
+
+// measured is "1740 ms vs 734 ms": target, then source where one was read.
+func measured(row api.MetricRow) string {
+	if row.TargetValue == nil {
+		return "no reading"
+	}
+	unit := ""
+	if row.Name == "router_latency" {
+		unit = " ms"
+	}
+	out := value(*row.TargetValue) + unit
+	if row.SourceValue != nil {
+		out += " vs " + value(*row.SourceValue) + unit
+	}
+	return out
+}
+
+// judged is "+137 % (budget 25 %)" or "(must be < 0.01)".
+func judged(row api.MetricRow) string {
+	if row.Threshold != nil {
+		return fmt.Sprintf("(must be %s %s)", symbol(row.Operator), number(*row.Threshold))
+	}
+	budget := ""
+	if row.MaxRegressionPercent != nil {
+		budget = fmt.Sprintf("(budget %s %%)", number(*row.MaxRegressionPercent))
+	}
+	if x := row.Sluice; x != nil && x.RegressionPercent != nil {
+		sign := "+"
+		if *x.RegressionPercent < 0 {
+			sign = ""
+		}
+		return fmt.Sprintf("%s%s %% worse %s", sign, number(roundTo(*x.RegressionPercent, 0)), budget)
+	}
+	return budget
+}
+
+func symbol(operator string) string {
+	switch strings.TrimPrefix(operator, api.PrefixOperator) {
+	case "LT":
+		return "<"
+	case "LTE":
+		return "≤"
+	case "GT":
+		return ">"
+	case "GTE":
+		return "≥"
+	}
+	return Inert(operator)
+}
+
+// samples is "n=412 ≥ 20", of the side with fewer; a source without traffic does
+// not count.
+func samples(row api.MetricRow) string {
+	x := row.Sluice
+	if x == nil || row.Verdict == "" {
+		return ""
+	}
+	n := x.TargetSamples
+	if row.MaxRegressionPercent != nil && x.SourceSamples > 0 {
+		n = min(n, x.SourceSamples)
+	}
+	sign := "≥"
+	if n < x.SamplesNeeded {
+		sign = "<"
+	}
+	return fmt.Sprintf("n=%d %s %d", n, sign, x.SamplesNeeded)
+}
+
+func note(row api.MetricRow) string {
+	if row.Sluice == nil {
+		return ""
+	}
+	return Inert(row.Sluice.Note)
+}
+
+func (v view) next() {
+	x := v.r.Sluice
+	if x == nil || x.NextEvent == "" {
+		return
+	}
+	text := Inert(x.NextEvent)
+	if x.NextAt != nil {
+		if v.o.Now.IsZero() {
+			text += " at " + x.NextAt.UTC().Format(time.RFC3339)
+		} else {
+			text += " in " + clock(x.NextAt.Sub(v.o.Now))
+		}
+	}
+	v.p.line("")
+	v.p.line("  next: %s", text)
+}
+
+func (v view) park() {
+	park := ParkOf(v.r, v.o)
+	if park.Category == "" {
+		return
+	}
+	since := ""
+	if v.r.PauseInfo != nil {
+		since = " since " + v.r.PauseInfo.PausedAt.UTC().Format(time.RFC3339)
+	}
+	v.p.line("")
+	v.p.line("  %s%s", v.o.paint(red, "parked: "+park.Category), since)
+	for _, line := range wrapped(park.Message, 96) {
+		v.p.line("    %s", line)
+	}
+	v.p.line("  not touched: %s", park.Untouched)
+	v.p.line("  ways on:")
+	for _, way := range park.Ways {
+		v.p.line("    %s", v.o.paint(bold, way.Command))
+		v.p.line("        %s", way.Effect)
+	}
+}
+
+func roundTo(v float64, digits int) float64 {
+	scale := 1.0
+	for range digits {
+		scale *= 10
+	}
+	return float64(int64(v*scale+sign(v)*0.5)) / scale
+}
+
+func sign(v float64) float64 {
+	if v < 0 {
+		return -1
+	}
+	return 1
+}
