@@ -44,14 +44,22 @@ var (
 // those in flight end or ctx does. It is the gateway's part of a drain.
 type Quiesce func(ctx context.Context, r rollout.Replica) error
 
-// Await runs the hook for at most limit. A nil hook has nothing in flight.
+// Await runs the hook for at most limit. A nil hook has nothing in flight; one
+// that does not heed its context is not waited for beyond it.
 func (q Quiesce) Await(ctx context.Context, r rollout.Replica, limit time.Duration) error {
 	if q == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return q(ctx, r)
+	done := make(chan error, 1)
+	go func() { done <- q(ctx, r) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // WithDefaults fills the fields of a serving config that were left zero.

@@ -136,6 +136,9 @@ func (r *Roster) Adopt(rep rollout.Replica, w rollout.Workload) {
 	r.touch(rep.Deployment)
 }
 
+// Deployments lists those that are wanted or still have replicas.
+func (r *Roster) Deployments() []string { return slices.Clone(r.names) }
+
 // Unclaimed lists the deployments that were adopted and never ensured.
 func (r *Roster) Unclaimed() []string {
 	var list []string

@@ -101,7 +101,7 @@ func victimOrder(t *testing.T, s Suite) {
 }
 
 func drainsFirst(t *testing.T, s Suite) {
-	called, release := make(chan rollout.Replica, 1), make(chan struct{})
+	called, release := make(chan rollout.Replica, 9), make(chan struct{})
 	w := s.begin(t, Options{Capacity: 2, Quiesce: func(ctx context.Context, r rollout.Replica) error {
 		called <- r
 		select {
@@ -167,7 +167,7 @@ func (w *world) ensure0(deployment string, c rollout.ServingConfig) {
 }
 
 func doesNotRevive(t *testing.T, s Suite) {
-	called, release := make(chan rollout.Replica, 1), make(chan struct{})
+	called, release := make(chan rollout.Replica, 9), make(chan struct{})
 	w := s.begin(t, Options{Capacity: 2, Quiesce: func(ctx context.Context, r rollout.Replica) error {
 		called <- r
 		select {
