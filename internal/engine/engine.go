@@ -131,11 +131,8 @@ func newID(prefix string) string {
 
 // checkETag refuses a caller whose etag is not the current version's.
 func checkETag(etag, kind, id string, version int64) error {
-	if etag == "" || etag == ETag(version) {
+	if etag == "" || etag == rollout.ETag(version) {
 		return nil
 	}
 	return refuse(Stale, "%s %s was changed since you read it (etag %s is not current); read it again and repeat", kind, id, strings.TrimSpace(etag))
 }
-
-// ETag is the opaque etag of a stored version.
-func ETag(version int64) string { return fmt.Sprintf("\"v%d\"", version) }

@@ -19,27 +19,29 @@ func HashKey(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CreateKey makes an API key and returns its secret, which is told only here.
-func (e *Engine) CreateKey(ctx context.Context, name string, scopes []rollout.Scope) (rollout.Key, string, error) {
+// NewKey draws an API key and its secret, which is told only here. It is of no use
+// until SaveKey.
+func (e *Engine) NewKey(name string, scopes []rollout.Scope) (key rollout.Key, secret string, err error) {
 	if strings.TrimSpace(name) == "" || len(name) > 128 {
-		return rollout.Key{}, "", invalid("name", "give the key a name of at most 128 characters, for the audit trail")
+		return key, "", invalid("name", "give the key a name of at most 128 characters, for the audit trail")
 	}
 	if len(scopes) == 0 {
-		return rollout.Key{}, "", invalid("scopes", "give at least one scope of read, operate, admin")
+		return key, "", invalid("scopes", "give at least one scope of read, operate, admin")
 	}
 	for _, s := range scopes {
 		if s != rollout.ScopeRead && s != rollout.ScopeOperate && s != rollout.ScopeAdmin {
-			return rollout.Key{}, "", invalid("scopes", "scope %q is unknown; use read, operate or admin", s)
+			return key, "", invalid("scopes", "scope %q is unknown; use read, operate or admin", s)
 		}
 	}
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails
-	secret := "sluice_" + base64.RawURLEncoding.EncodeToString(b[:])
-	k := rollout.Key{ID: newID("key"), Name: name, Hash: HashKey(secret), Scopes: scopes, ProjectID: e.Project.ID, CreatedAt: e.Now()}
-	if err := e.Store.Commit(ctx, rollout.Change{Keys: []rollout.Key{k}}); err != nil {
-		return rollout.Key{}, "", err
-	}
-	return k, secret, nil
+	secret = "sluice_" + base64.RawURLEncoding.EncodeToString(b[:])
+	return rollout.Key{ID: newID("key"), Name: name, Hash: HashKey(secret), Scopes: scopes, ProjectID: e.Project.ID, CreatedAt: e.Now()}, secret, nil
+}
+
+// SaveKey makes a key valid.
+func (e *Engine) SaveKey(ctx context.Context, k rollout.Key) error {
+	return e.Store.Commit(ctx, rollout.Change{Keys: []rollout.Key{k}})
 }
 
 // DeleteKey revokes a key at once.

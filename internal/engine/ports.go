@@ -47,6 +47,17 @@ type Router interface {
 type Meter interface {
 	Read(ctx context.Context, q rollout.Query) (rollout.Reading, error)
 	Rate(deployment string, window time.Duration) Rate
+	Usage(deployment string, from, to time.Time) Usage
+}
+
+// Usage sums up what a deployment served in a stretch of time, as far back as the
+// meter remembers.
+type Usage struct {
+	Requests     int64   // that ended, canceled ones included
+	ServerErrors int64   // of these
+	ErrorRate    float64 // server errors ÷ answered, 0 to 1
+	PerSecond    float64
+	P50, P99     float64 // milliseconds; 0 without an answer
 }
 
 // Rate is how much traffic a deployment had in a recent window.
@@ -54,3 +65,6 @@ type Rate struct {
 	Requests  int64 // that ended
 	PerSecond float64
 }
+
+// UsageMemory is how far back Usage reaches at most.
+const UsageMemory = 12 * time.Minute

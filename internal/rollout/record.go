@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"errors"
+	"strconv"
 	"time"
 )
 
@@ -73,3 +74,6 @@ var (
 	ErrConflict = errors.New("changed by somebody else since it was read")
 	ErrExists   = errors.New("exists already")
 )
+
+// ETag is the opaque etag of a stored version.
+func ETag(version int64) string { return strconv.FormatInt(version, 10) }

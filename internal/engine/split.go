@@ -1,0 +1,21 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+)
+
+// EffectiveSplit is an endpoint's split as weights. While a rollout holds the pair
+// it is what the shares come to at the present replica counts.
+func (e *Engine) EffectiveSplit(ctx context.Context, ep rollout.Endpoint) []rollout.Weight {
+	if ep.Pair == nil {
+		return ep.Split
+	}
+	split, err := e.standing(ctx, ep, *ep.Pair, ep.Pair.Percent)
+	if err != nil {
+		e.Logger.Warn("compute the effective split", "endpoint", ep.ID, "error", err)
+		return ep.Split
+	}
+	return split
+}

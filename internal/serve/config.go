@@ -1,0 +1,265 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/fleet"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/modelserver"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+)
+
+// File is the engine's configuration file, YAML. Everything has a default but what
+// may run: without a config no deployment can be made.
+type File struct {
+	Project  ProjectFile    `yaml:"project"`
+	Timings  TimingsFile    `yaml:"timings"`
+	Fleet    FleetFile      `yaml:"fleet"`
+	Hardware []HardwareFile `yaml:"hardware"`
+	Configs  []ConfigFile   `yaml:"configs"`
+	Gateway  GatewayFile    `yaml:"gateway"`
+	Meter    MeterFile      `yaml:"meter"`
+}
+
+// ProjectFile names the project of a new data folder; an existing one keeps its own.
+type ProjectFile struct {
+	ID           string `yaml:"id"`
+	Name         string `yaml:"name"`
+	Slug         string `yaml:"slug"`
+	Organization string `yaml:"organization"`
+}
+
+// TimingsFile overrides the engine's waits. A zero or absent one keeps its default.
+type TimingsFile struct {
+	Propagation     Span `yaml:"propagation"`
+	IngestionLag    Span `yaml:"ingestion_lag"`
+	DefaultWindow   Span `yaml:"default_window"`
+	MinimumWindow   Span `yaml:"minimum_window"`
+	DefaultInterval Span `yaml:"default_interval"`
+	Stabilization   Span `yaml:"stabilization"`
+	Confirmation    Span `yaml:"confirmation"`
+	PeekEvery       Span `yaml:"peek_every"`
+	GateSettle      Span `yaml:"gate_settle"`
+	RetryInterval   Span `yaml:"retry_interval"`
+	RetryFor        Span `yaml:"retry_for"`
+	ReadyDeadline   Span `yaml:"ready_deadline"`
+	DrainDeadline   Span `yaml:"drain_deadline"`
+}
+
+// FleetFile chooses who runs replicas.
+type FleetFile struct {
+	Driver string `yaml:"driver"` // process (default) or simulated
+}
+
+// HardwareFile is one instance type of the inventory.
+type HardwareFile struct {
+	ID                string `yaml:"id"`
+	Name              string `yaml:"name"`
+	Description       string `yaml:"description"`
+	GPUType           string `yaml:"gpu_type"`
+	GPUCount          int    `yaml:"gpu_count"` // of one replica
+	GPUMemoryGiB      int    `yaml:"gpu_memory_gib"`
+	PriceCentsPerHour int    `yaml:"price_cents_per_hour"` // of one replica
+	Region            string `yaml:"region"`
+	Capacity          *int   `yaml:"capacity"` // replicas that fit; absent for no limit but the GPUs'
+	GPUs              []int  `yaml:"gpus"`     // indices on this host
+}
+
+// ConfigFile declares how models may be served. A deployment names it by its id.
+type ConfigFile struct {
+	ID           string            `yaml:"id"`
+	Name         string            `yaml:"name"`
+	Models       []string          `yaml:"models"`
+	Hardware     string            `yaml:"hardware"`
+	Command      []string          `yaml:"command"` // {port} {model} {deployment} {replica} are replaced; "sluice" first means this binary
+	Env          map[string]string `yaml:"env"`
+	Dir          string            `yaml:"dir"`
+	Probe        ProbeFile         `yaml:"probe"`
+	ColdStart    Span              `yaml:"cold_start"`
+	DrainTimeout Span              `yaml:"drain_timeout"`
+	StopTimeout  Span              `yaml:"stop_timeout"`
+	Simulated    SimulatedFile     `yaml:"simulated"`
+}
+
+// ProbeFile tells how readiness is asked.
+type ProbeFile struct {
+	Path     string `yaml:"path"`
+	Status   int    `yaml:"status"`
+	Interval Span   `yaml:"interval"`
+	Timeout  Span   `yaml:"timeout"`
+	Failures int    `yaml:"failures"`
+}
+
+// SimulatedFile is how a config behaves under the simulated driver: its replicas
+// are model servers inside this process.
+type SimulatedFile struct {
+	ColdStart Span    `yaml:"cold_start"`
+	Latency   string  `yaml:"latency"` // "120ms", "normal(120ms,20ms)", …
+	Tokens    int     `yaml:"tokens"`
+	ErrorRate float64 `yaml:"error_rate"`
+}
+
+// GatewayFile shapes the data plane.
+type GatewayFile struct {
+	MaxBodyBytes int64 `yaml:"max_body_bytes"`
+	RequireKey   *bool `yaml:"require_key"` // default: only when it listens beyond loopback
+}
+
+// MeterFile shapes the meter.
+type MeterFile struct {
+	Slot Span `yaml:"slot"` // length of a slot, default 5 s; at most a tenth of the shortest window
+}
+
+// Span is a duration such as 90s or 10m.
+type Span time.Duration
+
+// UnmarshalYAML reads a duration and refuses a negative one.
+func (s *Span) UnmarshalYAML(node *yaml.Node) error {
+	d, err := time.ParseDuration(node.Value)
+	if err != nil || d < 0 {
+		return fmt.Errorf("line %d: %q is not a duration such as 90s or 10m", node.Line, node.Value)
+	}
+	*s = Span(d)
+	return nil
+}
+
+// ReadFile reads and checks a configuration file; an empty path is the defaults.
+func ReadFile(path string) (File, error) {
+	var f File
+	if path == "" {
+		return f, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return f, fmt.Errorf("read the configuration: %w", err)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+		return f, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := f.Check(); err != nil {
+		return f, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+var slugForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// Check names the first thing that could not be run.
+func (f File) Check() error {
+	if f.Project.Slug != "" && !slugForm.MatchString(f.Project.Slug) {
+		return fmt.Errorf("project.slug %q: use lower-case letters, digits and dashes", f.Project.Slug)
+	}
+	if d := f.Fleet.Driver; d != "" && d != driverProcess && d != driverSimulated {
+		return fmt.Errorf("fleet.driver %q: use %s or %s", d, driverProcess, driverSimulated)
+	}
+	hardware := map[string]bool{}
+	for _, h := range f.Hardware {
+		hardware[h.ID] = true
+	}
+	seen := map[string]bool{}
+	for i, c := range f.Configs {
+		at := fmt.Sprintf("configs[%d]", i)
+		switch {
+		case !strings.HasPrefix(c.ID, "cr_"):
+			return fmt.Errorf("%s.id %q: begin it with cr_", at, c.ID)
+		case seen[c.ID]:
+			return fmt.Errorf("%s.id %q stands twice", at, c.ID)
+		case len(c.Models) == 0:
+			return fmt.Errorf("%s (%s) names no models; \"*\" stands for any", at, c.ID)
+		case !hardware[c.Hardware]:
+			return fmt.Errorf("%s (%s): hardware %q is not in the inventory", at, c.ID, c.Hardware)
+		case len(c.Command) == 0 && f.Fleet.Driver != driverSimulated:
+			return fmt.Errorf("%s (%s) has no command", at, c.ID)
+		}
+		if _, err := c.modelServer(""); err != nil {
+			return fmt.Errorf("%s (%s).simulated: %w", at, c.ID, err)
+		}
+		seen[c.ID] = true
+	}
+	return nil
+}
+
+const (
+	driverProcess   = "process"
+	driverSimulated = "simulated"
+)
+
+func (f File) timings() rollout.Timings {
+	t := rollout.DefaultTimings()
+	for _, o := range []struct {
+		to   *time.Duration
+		from Span
+	}{
+		{&t.Propagation, f.Timings.Propagation}, {&t.IngestionLag, f.Timings.IngestionLag}, {&t.DefaultWindow, f.Timings.DefaultWindow},
+		{&t.MinimumWindow, f.Timings.MinimumWindow}, {&t.DefaultInterval, f.Timings.DefaultInterval}, {&t.Stabilization, f.Timings.Stabilization},
+		{&t.Confirmation, f.Timings.Confirmation}, {&t.PeekEvery, f.Timings.PeekEvery}, {&t.GateSettle, f.Timings.GateSettle},
+		{&t.RetryInterval, f.Timings.RetryInterval}, {&t.RetryFor, f.Timings.RetryFor}, {&t.ReadyDeadline, f.Timings.ReadyDeadline},
+		{&t.DrainDeadline, f.Timings.DrainDeadline},
+	} {
+		if o.from > 0 {
+			*o.to = time.Duration(o.from)
+		}
+	}
+	return t
+}
+
+func (f File) pools() []fleet.Pool {
+	out := make([]fleet.Pool, 0, len(f.Hardware))
+	for _, h := range f.Hardware {
+		capacity := -1
+		if h.Capacity != nil {
+			capacity = *h.Capacity
+		}
+		out = append(out, fleet.Pool{GPUs: h.GPUs, Hardware: rollout.Hardware{
+			ID: h.ID, Name: h.Name, Description: h.Description, GPUType: h.GPUType, GPUCount: h.GPUCount,
+			GPUMemoryGiB: h.GPUMemoryGiB, PriceCentsPerHour: h.PriceCentsPerHour, Region: h.Region, Capacity: capacity,
+		}})
+	}
+	return out
+}
+
+// serving turns the declared configs into the core's noun. A command that begins
+// with "sluice" runs the binary that serves.
+func (f File) serving(self string) []rollout.ServingConfig {
+	out := make([]rollout.ServingConfig, 0, len(f.Configs))
+	for _, c := range f.Configs {
+		command := c.Command
+		if len(command) > 0 && command[0] == "sluice" {
+			command = append([]string{self}, command[1:]...)
+		}
+		name := c.Name
+		if name == "" {
+			name = c.ID
+		}
+		out = append(out, fleet.WithDefaults(rollout.ServingConfig{
+			ID: c.ID, Name: name, Models: c.Models, Hardware: c.Hardware, Command: command, Env: c.Env, Dir: c.Dir,
+			Probe:     rollout.Probe{Path: c.Probe.Path, Status: c.Probe.Status, Interval: time.Duration(c.Probe.Interval), Timeout: time.Duration(c.Probe.Timeout), Failures: c.Probe.Failures},
+			ColdStart: time.Duration(c.ColdStart), DrainTimeout: time.Duration(c.DrainTimeout), StopTimeout: time.Duration(c.StopTimeout),
+			Simulated: rollout.SimulatedServing{ColdStart: time.Duration(c.Simulated.ColdStart)},
+		}))
+	}
+	return out
+}
+
+// modelServer is the server behind a simulated replica.
+func (c ConfigFile) modelServer(model string) (modelserver.Config, error) {
+	out := modelserver.Config{Model: model, Tokens: c.Simulated.Tokens, ErrorRate: c.Simulated.ErrorRate}
+	if c.Simulated.Latency != "" {
+		l, err := modelserver.ParseLatency(c.Simulated.Latency)
+		if err != nil {
+			return out, err
+		}
+		out.Latency = l
+	}
+	return out, out.Validate()
+}

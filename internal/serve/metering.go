@@ -1,0 +1,151 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engine"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/meter"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/store"
+)
+
+// metering gives the meter the engine's port.
+type metering struct{ *meter.Meter }
+
+// Rate sums up a recent window.
+func (m metering) Rate(deployment string, window time.Duration) engine.Rate {
+	s := m.Recent(deployment, window)
+	return engine.Rate{Requests: int64(s.Requests), PerSecond: s.RPS}
+}
+
+// Usage sums up a stretch of time that lies in the meter's memory.
+func (m metering) Usage(deployment string, from, to time.Time) engine.Usage {
+	var u engine.Usage
+	points := m.Points(deployment, from, to, to.Sub(from))
+	for _, p := range points {
+		u.Requests += int64(p.Requests)
+		u.ServerErrors += int64(p.ServerErrors)
+		u.P50, u.P99 = max(u.P50, p.P50MS), max(u.P99, p.P99MS)
+	}
+	if u.Requests > 0 {
+		u.ErrorRate = float64(u.ServerErrors) / float64(u.Requests)
+		u.PerSecond = float64(u.Requests) / to.Sub(from).Seconds()
+	}
+	return u
+}
+
+// slotKeeper saves the meter's closed slots, so that a step that is soaking when
+// the server dies is judged after the restart on all that was measured.
+type slotKeeper struct {
+	store *store.SQLite
+	meter *meter.Meter
+	log   *slog.Logger
+	since time.Time
+}
+
+// memory is how far back saved slots are of use.
+const memory = 15 * time.Minute
+
+func (k *slotKeeper) load(ctx context.Context) error {
+	saved, err := k.store.Slots(ctx, time.Now().Add(-memory))
+	if err != nil {
+		return fmt.Errorf("load measurements: %w", err)
+	}
+	slots := make([]meter.Slot, 0, len(saved))
+	for _, row := range saved {
+		var slot meter.Slot
+		if err := json.Unmarshal(row.Data, &slot); err != nil {
+			k.log.Warn("a saved measurement is not readable and is left out", "slot", row.Key, "error", err)
+			continue
+		}
+		slots = append(slots, slot)
+	}
+	if err := k.meter.Import(slots); err != nil {
+		k.log.Warn("some saved measurements are left out", "error", err)
+	}
+	return nil
+}
+
+// run saves every closed slot until ctx ends, and forgets old idempotency answers.
+func (k *slotKeeper) run(ctx context.Context) {
+	every := time.NewTicker(k.meter.SlotLength())
+	defer every.Stop()
+	hourly := time.NewTicker(time.Hour)
+	defer hourly.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+			closed, next := k.meter.Export(k.since)
+			if err := k.save(ctx, closed); err != nil {
+				k.log.Error("save measurements", "error", err)
+				continue
+			}
+			k.since = next
+		case <-hourly.C:
+			if err := k.store.ForgetAnswers(ctx, time.Now().Add(-24*time.Hour)); err != nil {
+				k.log.Error("forget old answers", "error", err)
+			}
+		}
+	}
+}
+
+// seal saves the open slots too, at an orderly stop.
+func (k *slotKeeper) seal(ctx context.Context) error { return k.save(ctx, k.meter.Seal(k.since)) }
+
+func (k *slotKeeper) save(ctx context.Context, slots []meter.Slot) error {
+	rows := make([]rollout.MeterSlot, 0, len(slots))
+	for _, slot := range slots {
+		data, err := json.Marshal(slot)
+		if err != nil {
+			return fmt.Errorf("encode a measurement: %w", err)
+		}
+		rows = append(rows, rollout.MeterSlot{Key: fmt.Sprintf("%+v", slot.Key()), Start: slot.Start, Data: data})
+	}
+	return k.store.SaveSlots(ctx, rows, time.Now().Add(-memory))
+}
+
+// metrics answers GET /metrics.
+func (s *Server) metrics() http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), s.meter.Collector(), openRollouts{s.store})
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+}
+
+// openRollouts counts rollouts that are not over, by state.
+type openRollouts struct{ store *store.SQLite }
+
+var openRolloutsDesc = prometheus.NewDesc("sluice_open_rollouts", "Rollouts that are not over, by state.", []string{"state"}, nil)
+
+// Describe tells the one metric.
+func (o openRollouts) Describe(ch chan<- *prometheus.Desc) { ch <- openRolloutsDesc }
+
+// Collect reads the store at each scrape.
+func (o openRollouts) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	open, err := o.store.OpenRollouts(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(openRolloutsDesc, err)
+		return
+	}
+	counts := map[rollout.State]int{}
+	for _, r := range open {
+		counts[r.State]++
+	}
+	for _, state := range rollout.States() {
+		if !state.Terminal() {
+			ch <- prometheus.MustNewConstMetric(openRolloutsDesc, prometheus.GaugeValue, float64(counts[state]), string(state))
+		}
+	}
+}
