@@ -27,8 +27,9 @@ const (
 func Serving(cold time.Duration) rollout.ServingConfig {
 	return rollout.ServingConfig{
 		ID: "cr_test", Models: []string{"*"}, Hardware: Hardware,
-		Command:     []string{os.Args[0], "-replica", "{replica}", "-port", "{port}"},
-		Env:         map[string]string{envServe: "1", envCold: cold.String()},
+		Command: []string{os.Args[0], "-replica", "{replica}", "-port", "{port}"},
+		// A race-enabled binary sleeps a second at its exit unless told otherwise.
+		Env:         map[string]string{envServe: "1", envCold: cold.String(), "GORACE": "atexit_sleep_ms=0"},
 		Probe:       rollout.Probe{Interval: 20 * time.Millisecond},
 		StopTimeout: 20 * time.Second,
 	}
