@@ -60,14 +60,20 @@ func (j Journey) NeedAt(percent int) Need {
 
 // Servable returns the split nearest to percent, not above it, that the ready
 // replicas can carry on both sides; never below the share that stood at the start,
-// since the source is not sized for more than it had then. When none can, it is percent itself: moving
-// traffic onto a side that lacks capacity would not help.
+// since the source is not sized for more than it had then. When the target can
+// carry no such share, the source gets all that it can carry, and not more: traffic
+// on a side that lacks the capacity for it would not be served there either.
 func (j Journey) Servable(percent, readySource, readyTarget int) int {
+	least := percent
 	for p := percent; p >= j.Seed; p-- {
 		n := j.NeedAt(p)
-		if readySource >= n.Source && readyTarget >= n.Target {
+		if readySource < n.Source {
+			continue
+		}
+		if readyTarget >= n.Target {
 			return p
 		}
+		least = p
 	}
-	return percent
+	return least
 }

@@ -246,7 +246,11 @@ func (d *decider) park(c Category, message string, rows []Row) {
 			d.wake(at)
 		}
 	}
-	e := d.r.event(d.now, EventSystemPaused, "paused automatically at step %d of %d: %s", d.r.Step+1, len(d.r.Steps), headline(c))
+	again := ""
+	if (c == MetricRegression || c == MetricsUnavailable) && d.r.Attempts > 1 {
+		again = fmt.Sprintf(" (attempt %d)", d.r.Attempts)
+	}
+	e := d.r.event(d.now, EventSystemPaused, "paused automatically at step %d of %d: %s%s", d.r.Step+1, len(d.r.Steps), headline(c), again)
 	e.Level, e.Reason, e.Status = LevelWarn, d.r.Pause.Reason, string(c)
 	d.tell(e)
 }

@@ -91,6 +91,7 @@ func (d *decider) gate() {
 		return
 	}
 	g := d.judge()
+	d.r.Attempts++
 	switch g.Verdict() {
 	case VerdictNone:
 		d.tell(d.r.event(d.now, EventGateSkipped, "step %d of %d: no traffic on either side, the gate was skipped", d.r.Step+1, len(d.r.Steps)))
@@ -153,7 +154,6 @@ func (r Rollout) confirmDue(now time.Time) bool { return !now.Before(r.confirmAt
 func (d *decider) judge() Judgement {
 	g := judgeAll(d.r.Spec.Rules, d.o.Readings)
 	d.r.Steps[d.r.Step].Rows = g.Rows
-	d.r.Attempts++
 	d.changed = true
 	return g
 }

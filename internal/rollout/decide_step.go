@@ -160,6 +160,11 @@ func (r Rollout) sourceCeiling(rung Rung) int {
 	if rung.Percent == 100 {
 		return j.FinalSource
 	}
+	if r.Spec.Strategy == Rolling && j.Source > 0 {
+		// A batch takes a whole replica, also where its share was rounded down.
+		whole := int64(max(j.Source, j.SourceMax)) * int64(rung.Source)
+		return int((whole + int64(j.Source) - 1) / int64(j.Source))
+	}
 	return max(rung.Source, SourceAfter(max(j.Source, j.SourceMax), j.FinalSource, j.Seed, rung.Percent))
 }
 

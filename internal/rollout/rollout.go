@@ -94,7 +94,7 @@ type Rollout struct {
 	Lifted      bool      `json:"lifted,omitempty"`     // the target's ceiling was lifted
 	Hold        *int      `json:"hold,omitempty"`       // split to hold while parked under-served
 	Peeks       []Peek    `json:"peeks,omitempty"`
-	Attempts    int       `json:"attempts,omitempty"` // gate evaluations of this step
+	Attempts    int       `json:"attempts,omitempty"` // gates judged in this step, without the looks that confirm a breach
 
 	Pause      *PauseInfo `json:"pause,omitempty"`
 	Condition  *Condition `json:"condition,omitempty"`

@@ -1,0 +1,260 @@
+package rollout_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+)
+
+// watch checks what must never be, after every change of a world. Violations are
+// gathered as text, so that a test can say which world they were found in.
+type watch struct {
+	w          *world
+	violations []string
+
+	journey   Journey
+	total     int  // replicas of both sides at the start
+	sameSize  bool // the journey keeps the total, and nothing took replicas away
+	lifts     int  // writes of the target's ceiling
+	lastQuery time.Time
+}
+
+func (v *watch) blame(format string, args ...any) {
+	v.violations = append(v.violations, clock(v.w.now)+" "+fmt.Sprintf(format, args...))
+}
+
+// begin starts watching a new rollout.
+func (v *watch) begin(j Journey) {
+	v.journey, v.total, v.lifts, v.lastQuery = j, j.Source+j.Target, 0, time.Time{}
+	v.sameSize = j.FinalTarget >= v.total && j.FinalSource == 0 && v.w.source.count(ready)+v.w.target.count(ready) >= v.total
+	v.w.source.touched, v.w.target.touched, v.w.target.pinnedMax = false, false, false
+	v.w.source.pinnedMax = false
+}
+
+// disturbed says that replicas went by somebody else's doing.
+func (v *watch) disturbed() { v.sameSize = false }
+
+// looked checks the levels that hold at every instant.
+func (v *watch) looked() {
+	if n := v.w.source.count(ready) + v.w.target.count(ready); v.sameSize && n < v.total {
+		v.blame("capacity: %d replicas are ready in a same-size swap of %d", n, v.total)
+	}
+	if r := v.w.record(); r.State == Pending && v.lifts > 0 {
+		v.blame("start: bounds were written before the start")
+	}
+}
+
+// splitting checks a split at the instant at which it is asked for.
+func (v *watch) splitting(r Rollout, percent int) {
+	if r.State == Pending || r.State.Terminal() || r.State == Pausing || r.State == Cancelling {
+		v.blame("split: asked for %d%% in %s", percent, r.State)
+	}
+	served := v.w.router.served
+	source, target := v.w.source.count(ready), v.w.target.count(ready)
+	switch {
+	case percent > served:
+		if r.State != Running && r.State != Stabilizing {
+			v.blame("split: raised to %d%% in %s", percent, r.State)
+		}
+		if percent != r.Rung().Percent || target < r.Rung().Need || target < min(TargetFor(r.Journey.FinalTarget, percent), r.Rung().Need) {
+			v.blame("split: %d%% on a target with %d ready, step %d needs %d", percent, target, r.Step+1, r.Rung().Need)
+		}
+	case percent < served && (r.State == SystemPaused || r.State == Paused):
+		if n := r.Journey.NeedAt(percent); source < n.Source && r.State == SystemPaused {
+			v.blame("split: held at %d%% with %d source replicas ready of %d", percent, source, n.Source)
+		}
+	}
+}
+
+func (v *watch) releasing(r Rollout, percent int) {
+	if percent != v.w.router.served {
+		v.blame("release: %d%% released while %d%% is served", percent, v.w.router.served)
+	}
+	if r.State != Cancelling && percent != 100 {
+		v.blame("release: %d%% released in %s", percent, r.State)
+	}
+}
+
+// bounding checks a write of one side's bounds.
+func (v *watch) bounding(r Rollout, s *side, old, b Bounds) {
+	if r.State != Running && r.State != Stabilizing {
+		v.blame("bounds: written in %s", r.State)
+	}
+	if s == v.w.target {
+		if b.Min < old.Min || b.Max < old.Max {
+			v.blame("bounds: target lowered from %v to %v", old, b)
+		}
+		if b.Max != old.Max {
+			if v.lifts++; v.lifts > 1 || s.pinnedMax && r.Lifted {
+				v.blame("bounds: target ceiling lifted again, to %d", b.Max)
+			}
+		}
+		return
+	}
+	if b.Min > old.Min || b.Max > old.Max {
+		v.blame("bounds: source raised from %v to %v", old, b)
+	}
+	if n := r.Journey.NeedAt(v.w.router.served); b.Max < n.Source || b.Min < min(old.Min, n.Source) {
+		v.blame("bounds: source drained to %v, its share at %d%% needs %d", b, v.w.router.served, n.Source)
+	}
+	if b.Max < r.Spec.FinalSource {
+		v.blame("bounds: source drained to %v, %d shall stay", b, r.Spec.FinalSource)
+	}
+	if r.Phase != PhaseDraining {
+		v.blame("bounds: source drained in %s", r.Phase)
+	}
+}
+
+// queried checks that a gate looks only at complete data of its step's steady state.
+func (v *watch) queried(r Rollout, q Query) {
+	v.lastQuery = v.w.now
+	v.w.meter.queries = append(v.w.meter.queries, asked{v.w.now, q})
+	if q.To.After(v.w.now.Add(-r.Timings.IngestionLag)) {
+		v.blame("gate: window ends %v before now, inside the ingestion lag", v.w.now.Sub(q.To))
+	}
+	if q.From.Before(r.SteadySince) || r.SteadySince.IsZero() || !q.From.Before(q.To) {
+		v.blame("gate: window %s to %s reaches out of the steady state since %s", clock(q.From), clock(q.To), clock(r.SteadySince))
+	}
+	if h := v.w.router.history; h[len(h)-1].since.After(q.From) {
+		v.blame("gate: window from %s reads the split before %s", clock(q.From), clock(h[len(h)-1].since))
+	}
+}
+
+// committed checks one write of the record.
+func (v *watch) committed(old, r Rollout, events []Event) {
+	if old.State == "" {
+		return
+	}
+	v.checkMove(old, r)
+	if r.State == Canceled || r.State == Completed {
+		v.checkEnd(r)
+	}
+	for i := range r.Steps {
+		if old.Steps[i].State != StepPassed && r.Steps[i].State == StepPassed {
+			v.checkPassed(old, r, i)
+		}
+	}
+	for i, e := range events {
+		if slices.ContainsFunc(v.w.events[:len(v.w.events)-len(events)+i], func(o Event) bool { return same(o, e) }) && e.Actor == "" {
+			v.blame("feed: %s is told twice: %s", e.Type, e.Message)
+		}
+	}
+	if c := r.Condition; c != nil && old.Condition == nil && c.Category == MetricRegression && v.lastQuery.Before(r.SoakEnds()) {
+		v.blame("gate: judged at %s before the soak's end %s", clock(v.lastQuery), clock(r.SoakEnds()))
+	}
+	if r.Condition != nil && r.Condition.Category == Internal {
+		v.blame("internal: %s", r.Condition.Message)
+	}
+}
+
+func same(a, b Event) bool {
+	return a.At.Equal(b.At) && a.Type == b.Type && a.Message == b.Message && a.Subject == b.Subject
+}
+
+// checkMove checks that the state moved along the table, at most two edges in one
+// write (a retry that goes on with a soak), and that a person's pause holds.
+func (v *watch) checkMove(old, r Rollout) {
+	if old.ID != r.ID || old.State == r.State {
+		return
+	}
+	if !linked(old.State, r.State, 2) {
+		v.blame("state: %s → %s is not in the table", old.State, r.State)
+	}
+}
+
+func linked(from, to State, edges int) bool {
+	for _, h := range happenings() {
+		next, ok := Next(from, h)
+		if ok && (next == to || edges > 1 && linked(next, to, edges-1)) {
+			return true
+		}
+	}
+	return false
+}
+
+func happenings() []Happening {
+	return []Happening{AskedStart, AskedPause, AskedResume, AskedPromote, AskedCancel, SoakBegan, StepBegan, Halted, Tripped, RetryCame, SplitFrozen, LastPassed}
+}
+
+// checkEnd checks what a finished rollout leaves.
+func (v *watch) checkEnd(r Rollout) {
+	if v.w.router.held {
+		v.blame("end: %s with the pair still held", r.State)
+	}
+	if r.Percent != v.w.router.served {
+		v.blame("end: the record says %d%%, %d%% is served", r.Percent, v.w.router.served)
+	}
+	if r.CompletedAt.IsZero() {
+		v.blame("end: no time of completion")
+	}
+	if r.State != Completed {
+		return
+	}
+	if r.Percent != 100 || r.Steps[len(r.Steps)-1].State != StepPassed {
+		v.blame("end: completed at %d%%, last step %s", r.Percent, r.Steps[len(r.Steps)-1].State)
+	}
+	for i, st := range r.Steps {
+		if st.State != StepPassed && st.State != StepSkipped || st.CompletedAt.IsZero() {
+			v.blame("end: completed with step %d %s", i+1, st.State)
+		}
+	}
+	if b := v.w.source.bounds; !v.w.source.touched && b.Max != r.Spec.FinalSource {
+		v.blame("end: the source's bounds are %v, %d replicas shall stay", b, r.Spec.FinalSource)
+	}
+	if b := v.w.target.bounds; !v.w.target.touched && (b.Min < r.Journey.LandingMin || b.Max < r.Journey.LandingMax) {
+		v.blame("end: the target's bounds are %v, planned %d..%d", b, r.Journey.LandingMin, r.Journey.LandingMax)
+	}
+}
+
+// checkPassed checks that a step which is recorded as passed went its whole way.
+func (v *watch) checkPassed(old, r Rollout, i int) {
+	if i != old.Step {
+		v.blame("step %d passed while step %d is under way", i+1, old.Step+1)
+	}
+	if percent := r.Journey.Rungs[i].Percent; v.w.router.served != percent || r.Percent != percent {
+		v.blame("step %d passed at %d%%, %d%% is served", i+1, percent, v.w.router.served)
+	}
+	if held := v.w.now.Sub(old.SteadySince); old.SteadySince.IsZero() || held < r.Journey.Soak {
+		v.blame("step %d passed after a soak of %v, not %v", i+1, held, r.Journey.Soak)
+	}
+	for _, row := range r.Steps[i].Rows {
+		if row.Verdict != VerdictPass && row.Verdict != VerdictNone {
+			v.blame("step %d passed with %s %s", i+1, row.Rule.Metric, row.Verdict)
+		}
+	}
+	if len(r.Spec.Rules) > 0 && (len(r.Steps[i].Rows) != len(r.Spec.Rules) || !v.lastQuery.Equal(v.w.now) || v.lastQuery.Before(old.SoakEnds())) {
+		v.blame("step %d passed without a judgement after its soak", i+1)
+	}
+	v.checkOrder(i)
+}
+
+// checkOrder checks the order of a step in the feed, from its last beginning:
+// scaled, healthy, shifted, propagated for its full wait, drained, passed.
+func (v *watch) checkOrder(i int) {
+	at := map[EventType]time.Time{}
+	order := map[EventType]int{}
+	for n, e := range v.w.events {
+		if e.Subject != v.w.record().ID || e.Step == nil || *e.Step != i {
+			continue
+		}
+		if e.Type == EventTargetScaled {
+			clear(order)
+		}
+		order[e.Type], at[e.Type] = n+1, e.At
+	}
+	last := 0
+	for _, t := range []EventType{EventTargetScaled, EventTargetReady, EventPropagated, EventSourceDrained} {
+		if order[t] <= last {
+			v.blame("order: step %d passed without %s in its place", i+1, t)
+		}
+		last = order[t]
+	}
+	if n := order[EventTrafficShifted]; n > order[EventPropagated] {
+		v.blame("order: step %d shifted after it had propagated", i+1)
+	}
+	if waited := at[EventPropagated].Sub(v.w.router.history[len(v.w.router.history)-1].since); waited < v.w.timings.Propagation {
+		v.blame("order: step %d drained %v after its shift", i+1, waited)
+	}
+}
