@@ -34,8 +34,7 @@ func TestND1ADrainedReplicaFinishesWhatItHoldsAndTakesNothingNew(t *testing.T) {
 	address, arrived, free := holding(t)
 	g := start(t, Config{}, chat(1, serves("a", address, upstream(t, echo))))
 	for g.Inflight("a-0") == 0 { // two random choices: soon
-		response := g.open(t.Context(), t)
-		_ = response
+		g.open(t.Context(), t) //nolint:bodyclose // closed by open
 	}
 	<-arrived
 	held := g.Inflight("a-0")
@@ -66,10 +65,46 @@ func TestND1ADrainedReplicaFinishesWhatItHoldsAndTakesNothingNew(t *testing.T) {
 	assert.Equal(t, "a-0", g.ask(t, "acme/chat").header.Get(HeaderReplica), "a restart is a new life")
 }
 
+func TestND1AnIdleDrainedReplicaTakesNothingNew(t *testing.T) {
+	a := upstream(t, echo)
+	g := start(t, Config{}, chat(1, serves("a", a, a)))
+	require.NoError(t, g.Drain(t.Context(), "a-0"))
+	old := g.table.Load().endpoints["ep_1"].members[0] // as a request that was overtaken holds it
+	require.NoError(t, g.Apply(chat(2, serves("a", a, a))))
+	for range 50 {
+		s, ok := old.pick(nil)
+		require.True(t, ok)
+		assert.Equal(t, "a-1", s.replica.id)
+		s.replica.release()
+		assert.Equal(t, "a-1", g.ask(t, "acme/chat").header.Get(HeaderReplica))
+	}
+	require.NoError(t, g.Drain(t.Context(), "a-1"))
+	assert.Equal(t, http.StatusServiceUnavailable, g.ask(t, "acme/chat").status)
+	require.NoError(t, g.Apply(chat(3, serves("b", a))), "what left every route is forgotten")
+	require.NoError(t, g.Apply(chat(4, serves("a", a))))
+	assert.Equal(t, http.StatusOK, g.ask(t, "acme/chat").status)
+}
+
+func TestAnOvertakenTableSendsNothingToAReplicaThatIsNoLongerReady(t *testing.T) {
+	a := upstream(t, echo)
+	g := start(t, Config{}, chat(1, serves("a", a)))
+	old := g.table.Load().endpoints["ep_1"].members[0]
+	r := chat(2, serves("a", a))
+	r.Members[0].Replicas[0].State = rollout.ReplicaFailed
+	require.NoError(t, g.Apply(r))
+	_, ok := old.pick(nil)
+	assert.False(t, ok)
+	r = chat(3, serves("a", a))
+	require.NoError(t, g.Apply(r))
+	_, ok = old.pick(nil)
+	assert.True(t, ok, "ready again")
+	old.ready[0].replica.release()
+}
+
 func TestND1ARouteThatSaysDrainingIsEnough(t *testing.T) {
 	address, arrived, free := holding(t)
 	g := start(t, Config{}, chat(1, serves("a", address)))
-	response := g.open(t.Context(), t)
+	response := g.open(t.Context(), t) //nolint:bodyclose // closed by open
 	<-arrived
 	r := chat(2, serves("a", address, upstream(t, echo)))
 	r.Members[0].Replicas[0].State = rollout.ReplicaDraining

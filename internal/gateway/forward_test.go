@@ -312,7 +312,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	assert.Equal(t, http.StatusOK, (<-reply).status)
 	require.NoError(t, <-down)
 	recorder := httptest.NewRecorder()
-	g.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+	g.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", http.NoBody))
 	assert.Equal(t, http.StatusServiceUnavailable, recorder.Code)
 	http.DefaultClient.CloseIdleConnections()
 }

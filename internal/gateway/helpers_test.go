@@ -37,7 +37,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = fmt.Fprintf(w, `{"path":%q,"got":%s}`, r.URL.Path, b)
+	_, _ = fmt.Fprintf(w, `{"path":%q,"got":%s}`, r.URL.Path, b) //nolint:gosec // a test's echo
 }
 
 // refused returns an address that nobody listens on.
@@ -59,7 +59,7 @@ func ready(deployment string, addresses ...string) []rollout.Replica {
 	return rs
 }
 
-// member makes one deployment of endpoint acme/chat with weight 1.
+// serves makes one deployment of endpoint acme/chat with weight 1.
 func serves(deployment string, addresses ...string) rollout.Member {
 	return rollout.Member{
 		Deployment: deployment, Name: "acme/chat/" + deployment, Model: "model-" + deployment,

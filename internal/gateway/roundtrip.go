@@ -33,7 +33,8 @@ func (x *exchange) encode(m *member, address string) request {
 	b = appendHeader(b, "Host", address)
 	b = appendRequestHeaders(b, x.r)
 	b = appendHeader(b, "Content-Length", strconv.Itoa(length))
-	q.head = append(b, "\r\n"...)
+	b = append(b, "\r\n"...)
+	q.head = b
 	return q
 }
 
@@ -47,7 +48,7 @@ func (c *conn) roundTrip(ctx context.Context, q request) (*reply, error) {
 	_, sendErr := buffers.WriteTo(c.Conn)
 	// Also after a failed send: a replica that refuses a request early answers and
 	// closes without reading all of it.
-	response, err := c.readHead()
+	response, err := c.readHead() //nolint:bodyclose // the reply ends with release or discard
 	if err != nil {
 		r.discard()
 		return nil, errors.Join(sendErr, err)

@@ -36,7 +36,8 @@ func event(w http.ResponseWriter, text string) {
 
 const streamBody = `{"model":"acme/chat","stream":true}`
 
-// open sends a request and returns the answer with its body unread.
+// open sends a request and returns the answer with its body unread. The body is
+// closed with the test.
 func (g gate) open(ctx context.Context, t testing.TB) *http.Response {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+"/v1/chat/completions", strings.NewReader(streamBody))
 	require.NoError(t, err)
@@ -59,7 +60,7 @@ func TestNT1EveryEventPassesAtOnceAndTheHeadBeforeTheFirst(t *testing.T) {
 		}
 	})
 	g := start(t, Config{}, chat(1, serves("a", a)))
-	response := g.open(t.Context(), t)
+	response := g.open(t.Context(), t) //nolint:bodyclose // closed by open
 	assert.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
 	assert.Equal(t, "a-0", response.Header.Get(HeaderReplica))
 	close(go1)
@@ -129,7 +130,7 @@ func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 func TestNT3ASilenceOfTwoMinutesDoesNotEndAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &pipes{listeners: map[string]*pipeListener{}}
-		replica := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		replica := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			time.Sleep(5 * time.Minute) // before the head
 			sse(w)
@@ -157,6 +158,16 @@ func TestNT3ASilenceOfTwoMinutesDoesNotEndAStream(t *testing.T) {
 		assert.Equal(t, 3, strings.Count(string(b), "data: "))
 		assert.Equal(t, 3, strings.Count(string(b), ": still here"), "comment lines pass through")
 		assert.GreaterOrEqual(t, time.Since(begin), 11*time.Minute)
+
+		// The stream left no deadline behind that would end the next answer on its
+		// connection.
+		time.Sleep(time.Minute)
+		r, err = http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway:1/v1/completions", strings.NewReader("{"))
+		require.NoError(t, err)
+		response, err = (&http.Client{Transport: transport}).Do(r)
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+		require.NoError(t, response.Body.Close())
 		transport.CloseIdleConnections()
 		assert.NoError(t, g.Shutdown(t.Context()))
 		assert.NoError(t, replica.Close())

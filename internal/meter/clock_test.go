@@ -51,6 +51,6 @@ func errorRate(deployment string, from, to time.Time) rollout.Query {
 	return rollout.Query{Deployment: deployment, Metric: rollout.RouterErrorRate, Stat: rollout.StatAvg, From: from, To: to}
 }
 
-func inflight(deployment string, from, to time.Time) rollout.Query {
-	return rollout.Query{Deployment: deployment, Metric: rollout.InflightRequests, Stat: rollout.StatAvg, From: from, To: to}
+func inflight(from, to time.Time) rollout.Query {
+	return rollout.Query{Deployment: "dep_a", Metric: rollout.InflightRequests, Stat: rollout.StatAvg, From: from, To: to}
 }

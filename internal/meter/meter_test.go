@@ -72,7 +72,7 @@ func TestACanceledRequestIsNeitherErrorNorSuccess(t *testing.T) {
 	to := start.Add(time.Second)
 	assert.Equal(t, rollout.Reading{Value: 0.5, Samples: 2, Complete: true}, read(t, m, errorRate("dep_a", start, to)))
 	assert.Equal(t, rollout.Reading{Value: 150, Samples: 2, Complete: true}, read(t, m, latencyAvg("dep_a", start, to)))
-	assert.InDelta(t, 0.8, read(t, m, inflight("dep_a", start, to)).Value, 1e-9, "it was in flight, though")
+	assert.InDelta(t, 0.8, read(t, m, inflight(start, to)).Value, 1e-9, "it was in flight, though")
 }
 
 func TestInflightIsAnIntegralPerReadyReplica(t *testing.T) {
@@ -86,7 +86,7 @@ func TestInflightIsAnIntegralPerReadyReplica(t *testing.T) {
 	c.pass(2500 * time.Millisecond)
 	f.End(OK) // 4 s
 	c.pass(time.Second)
-	r := read(t, m, inflight("dep_a", start, start.Add(5*time.Second)))
+	r := read(t, m, inflight(start, start.Add(5*time.Second)))
 	assert.InDelta(t, 5.5/(2*1.5+4*3.5), r.Value, 1e-9)
 	assert.Equal(t, 2, r.Samples)
 }
@@ -97,7 +97,7 @@ func TestWithoutAReadyReplicaInflightIsNotAvailable(t *testing.T) {
 	m.SetReady("dep_a", 0)
 	serve(m, c, "dep_a", 1, 500*time.Millisecond, ServerError)
 	c.pass(time.Second)
-	r := read(t, m, inflight("dep_a", start, start.Add(time.Second)))
+	r := read(t, m, inflight(start, start.Add(time.Second)))
 	assert.Equal(t, rollout.Reading{Complete: true}, r)
 	assert.Equal(t, 1, read(t, m, errorRate("dep_a", start, start.Add(time.Second))).Samples)
 }

@@ -16,7 +16,7 @@ import (
 func queries(from, to time.Time) []rollout.Query {
 	return []rollout.Query{
 		latencyAvg("dep_a", from, to), percentile("dep_a", 50, from, to), percentile("dep_a", 95, from, to),
-		errorRate("dep_a", from, to), inflight("dep_a", from, to),
+		errorRate("dep_a", from, to), inflight(from, to),
 	}
 }
 
