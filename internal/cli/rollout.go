@@ -1,0 +1,310 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+)
+
+// rolloutFlags are the words of "sluice rollout", as in the platform's CLI.
+type rolloutFlags struct {
+	source                         string
+	canary, blueGreen, rolling     bool
+	steps                          []string
+	interval                       string
+	metric, stat, operator         string
+	direction, window              string
+	threshold, maxRegression       float64
+	finalSource, finalTarget       int
+	pause, resume, promote, cancel bool
+	reason                         string
+	wait, preview                  bool
+}
+
+func (a *app) rolloutCommand() *cobra.Command {
+	var f rolloutFlags
+	c := &cobra.Command{
+		Use:   "rollout TARGET | rollout ENDPOINT --pause|--resume|--promote|--cancel",
+		Short: "Create and start a rollout, or control one",
+		Long: `Create and start a rollout to a target deployment, or, with exactly one control flag,
+pause, resume, promote or cancel the one of an endpoint. The source is inferred when
+exactly one other deployment has traffic. A gate flag makes one metric rule; for
+several use Terraform or the API. Durations are 600s or 10m.`,
+		Example: `  sluice rollout dep_new --canary --steps 10,50,100 --metric router_latency --metric-stat p95 --metric-max-regression 25
+  sluice rollout chat --cancel --reason "p95 regression on the candidate"
+  sluice rollout dep_old --source dep_new --blue-green --wait`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			controls, strategies := count(f.pause, f.resume, f.promote, f.cancel), count(f.canary, f.blueGreen, f.rolling)
+			switch {
+			case controls > 1:
+				return usagef("--pause, --resume, --promote and --cancel exclude each other")
+			case controls == 1 && strategies > 0:
+				return usagef("a control goes without a strategy")
+			case controls == 1:
+				return a.control(cmd.Context(), cl, args[0], f)
+			case strategies != 1:
+				return usagef("give exactly one of --canary, --blue-green and --rolling, or one control")
+			}
+			return a.createRollout(cmd, cl, args[0], f)
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.source, "source", "", "source deployment, when it cannot be inferred")
+	fl.BoolVar(&f.canary, "canary", false, "staged percents with gates")
+	fl.BoolVar(&f.blueGreen, "blue-green", false, "one cut-over")
+	fl.BoolVar(&f.rolling, "rolling", false, "replica by replica")
+	fl.StringSliceVar(&f.steps, "steps", nil, "canary percents, for example 10,50,100 (default 5,25,50,100)")
+	fl.StringVar(&f.interval, "interval", "", "wait of each canary step")
+	fl.StringVar(&f.metric, "metric", "", "router_latency, router_error_rate or inflight_requests")
+	fl.StringVar(&f.stat, "metric-stat", "", "avg, p50, p90, p95 or p99")
+	fl.StringVar(&f.operator, "metric-operator", "", "lt, lte, gt or gte: what the target must satisfy")
+	fl.Float64Var(&f.threshold, "metric-threshold", 0, "value of the operator")
+	fl.StringVar(&f.direction, "metric-direction", "higher-is-worse", "higher-is-worse or lower-is-worse")
+	fl.Float64Var(&f.maxRegression, "metric-max-regression", 0, "percent that the target may be worse")
+	fl.StringVar(&f.window, "metric-window", "", "how far back the gate looks (default 300s)")
+	fl.IntVar(&f.finalSource, "final-source-replicas", 0, "replicas left on the source")
+	fl.IntVar(&f.finalTarget, "final-target-replicas", 0, "replicas of the target at the end (default the source's)")
+	fl.BoolVar(&f.pause, "pause", false, "hold where it is")
+	fl.BoolVar(&f.resume, "resume", false, "go on; a tripped gate is evaluated again")
+	fl.BoolVar(&f.promote, "promote", false, "jump to the last step")
+	fl.BoolVar(&f.cancel, "cancel", false, "freeze the split that is being served")
+	fl.StringVar(&f.reason, "reason", "", "why, for the event feed; needed to cancel")
+	fl.BoolVar(&f.wait, "wait", false, "follow it until it is over (exit 0), parked (3) or canceled (4)")
+	fl.BoolVar(&f.preview, "preview", false, "only show what it would do")
+	return c
+}
+
+func count(flags ...bool) int {
+	n := 0
+	for _, f := range flags {
+		if f {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *app) control(ctx context.Context, c *engineclient.Client, ref string, f rolloutFlags) error {
+	if f.cancel && strings.TrimSpace(f.reason) == "" {
+		return usagef("--cancel needs --reason: it stands in the event feed for those who ask later")
+	}
+	r, err := findRollout(ctx, c, ref)
+	if err != nil {
+		return err
+	}
+	body := api.Control{Reason: f.reason, ETag: r.ETag}
+	done, call := "resumed", c.ResumeRollout
+	switch {
+	case f.pause:
+		done, call = "pause accepted", c.PauseRollout
+	case f.promote:
+		done, call = "promoted to the last step", c.PromoteRollout
+	case f.cancel:
+		done, call = "cancel accepted; the split is being frozen", c.CancelRollout
+	}
+	if !f.pause && !f.cancel {
+		body.Reason = ""
+	}
+	// The engine moves on by itself, so an etag that is a step old is not a conflict
+	// between people: read again and repeat.
+	for range 5 {
+		after, err := call(ctx, r.EndpointID, r.ID, body)
+		if err == nil {
+			r = after
+			break
+		}
+		if !engineclient.IsStale(err) {
+			return err
+		}
+		if r, err = c.GetRollout(ctx, r.EndpointID, r.ID); err != nil {
+			return err
+		}
+		body.ETag = r.ETag
+	}
+	if f.wait {
+		return a.await(ctx, c, r)
+	}
+	if a.json {
+		return a.printJSON(r)
+	}
+	a.printf("✓ %s: %s is %s\n", done, r.ID, engineclient.Short(r.State))
+	return nil
+}
+
+func (a *app) createRollout(cmd *cobra.Command, c *engineclient.Client, target string, f rolloutFlags) error {
+	ctx := cmd.Context()
+	d, err := findDeployment(ctx, c, target)
+	if err != nil {
+		return err
+	}
+	ep, err := c.GetEndpoint(ctx, d.EndpointID)
+	if err != nil {
+		return err
+	}
+	spec, err := f.spec(cmd)
+	if err != nil {
+		return err
+	}
+	spec.TargetDeploymentID = d.ID
+	if spec.SourceDeploymentID, err = sourceOf(ctx, c, ep, d.ID, f.source); err != nil {
+		return err
+	}
+	if f.preview {
+		return a.preview(ctx, c, ep, spec)
+	}
+	r, err := c.CreateRollout(ctx, ep.ID, spec, "")
+	if err != nil {
+		return err
+	}
+	started, err := c.StartRollout(ctx, ep.ID, r.ID)
+	if err != nil {
+		return fmt.Errorf("created rollout %s but it did not start: %w. It holds the endpoint's slot; remove it with: sluice rm %s", r.ID, err, r.ID)
+	}
+	if f.wait {
+		return a.await(ctx, c, started)
+	}
+	return a.showRollout(ctx, c, started)
+}
+
+// sourceOf infers the source: the single other deployment that has weight.
+func sourceOf(ctx context.Context, c *engineclient.Client, ep api.Endpoint, target, given string) (string, error) {
+	if given != "" {
+		d, err := findDeployment(ctx, c, given)
+		return d.ID, err
+	}
+	var found []string
+	for _, w := range ep.TrafficSplit {
+		if w.Weight > 0 && w.DeploymentID != target {
+			found = append(found, w.DeploymentID)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", usagef("no other deployment of %s has traffic; give --source", ep.Name)
+	}
+	return "", usagef("several deployments of %s have traffic (%s); give --source", ep.Name, strings.Join(found, ", "))
+}
+
+// spec turns flags into the wire's spec.
+func (f rolloutFlags) spec(cmd *cobra.Command) (api.RolloutSpec, error) {
+	var s api.RolloutSpec
+	switch {
+	case f.blueGreen:
+		s.BlueGreen = &api.BlueGreen{}
+	case f.rolling:
+		s.Rolling = &api.Rolling{}
+	default:
+		s.Canary = &api.Canary{}
+		for _, text := range f.steps {
+			n, err := strconv.Atoi(strings.TrimSpace(text))
+			if err != nil {
+				return s, usagef("--steps: %q is not a whole number of percent", text)
+			}
+			s.Canary.Steps = append(s.Canary.Steps, api.CanaryStep{Traffic: n})
+		}
+		interval, err := span("--interval", f.interval)
+		if err != nil {
+			return s, err
+		}
+		s.Canary.StepInterval = interval
+	}
+	if s.Canary == nil && (len(f.steps) > 0 || f.interval != "") {
+		return s, usagef("--steps and --interval go with --canary")
+	}
+	if cmd.Flags().Changed("final-source-replicas") {
+		s.FinalSourceReplicas = &f.finalSource
+	}
+	if cmd.Flags().Changed("final-target-replicas") {
+		s.FinalTargetReplicas = &f.finalTarget
+	}
+	if f.metric == "" {
+		if f.stat != "" || f.operator != "" || f.window != "" || cmd.Flags().Changed("metric-max-regression") {
+			return s, usagef("metric flags need --metric")
+		}
+		return s, nil
+	}
+	rule, err := f.rule()
+	s.Metrics = []api.MetricRule{rule}
+	return s, err
+}
+
+func (f rolloutFlags) rule() (api.MetricRule, error) {
+	r := api.MetricRule{Name: f.metric}
+	switch {
+	case f.stat == "avg":
+		r.Stat = api.PrefixStat + "AVG"
+	case strings.HasPrefix(f.stat, "p"):
+		n, err := strconv.Atoi(f.stat[1:])
+		if err != nil {
+			return r, usagef("--metric-stat %q: use avg, p50, p90, p95 or p99", f.stat)
+		}
+		r.Stat, r.Percentile = api.PrefixStat+"PERCENTILE", &n
+	case f.stat != "":
+		return r, usagef("--metric-stat %q: use avg, p50, p90, p95 or p99", f.stat)
+	}
+	var err error
+	if r.Window, err = span("--metric-window", f.window); err != nil {
+		return r, err
+	}
+	if f.operator != "" {
+		r.ThresholdCheck = &api.ThresholdCheck{Operator: api.PrefixOperator + strings.ToUpper(f.operator), Value: &f.threshold}
+		return r, nil
+	}
+	direction := strings.ToUpper(strings.ReplaceAll(f.direction, "-", "_"))
+	r.RegressionCheck = &api.RegressionCheck{Direction: api.PrefixDirection + direction, MaxRegressionPercent: &f.maxRegression}
+	return r, nil
+}
+
+// span reads 600s, 10m or a bare number of seconds.
+func span(flag, text string) (*api.Duration, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // an absent flag is no duration
+	}
+	if n, err := strconv.Atoi(text); err == nil {
+		text = strconv.Itoa(n) + "s"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, usagef("%s %q: use 600s or 10m", flag, text)
+	}
+	v := api.Duration(d)
+	return &v, nil
+}
+
+func (a *app) preview(ctx context.Context, c *engineclient.Client, ep api.Endpoint, spec api.RolloutSpec) error {
+	p, err := c.PreviewRollout(ctx, ep.ID, spec)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(p)
+	}
+	rows := [][]string{{"STEP", "TRAFFIC", "TARGET REPLICAS", "SOURCE AFTER"}}
+	if p.Sluice != nil {
+		for i, r := range p.Sluice.Ladder {
+			rows = append(rows, []string{strconv.Itoa(i + 1), fmt.Sprintf("%d %%", r.TrafficPercent), strconv.Itoa(r.TargetReplicas), strconv.Itoa(r.SourceReplicas)})
+		}
+	}
+	if err := a.table(rows); err != nil {
+		return err
+	}
+	for _, w := range p.Warnings {
+		a.printf("! %s: %s\n", w.Code, render.Inert(w.Message))
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+)
+
+// Exit codes.
+const (
+	ExitOK       = 0
+	ExitFailed   = 1
+	ExitUsage    = 2
+	ExitParked   = 3
+	ExitCanceled = 4
+)
+
+// Env is what a command runs in.
+type Env struct {
+	Args    []string
+	Out     io.Writer
+	Err     io.Writer
+	Getenv  func(string) string
+	Version string
+	Self    string // path of this binary
+	Color   render.Palette
+}
+
+// Run executes a command line and returns its exit code.
+func Run(ctx context.Context, env Env) int {
+	a := &app{Env: env}
+	root := a.root()
+	root.SetArgs(env.Args)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	var ended *endedError
+	if errors.As(err, &ended) {
+		return ended.code
+	}
+	a.printError(err)
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+// app holds the flags that all commands share.
+type app struct {
+	Env
+	url, key, project string
+	json              bool
+}
+
+// usageError is a command line that cannot be meant.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// endedError carries the exit code of a wait that said all it had to say.
+type endedError struct{ code int }
+
+func (e *endedError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "sluice",
+		Short:         "Move live model traffic between two deployments of an endpoint, gated and never in limbo",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       a.Version,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&a.url, "engine", "", "address of the engine (SLUICE_ENGINE_URL, then TOGETHER_BASE_URL)")
+	f.StringVar(&a.key, "api-key", "", "API key (SLUICE_API_KEY, then TOGETHER_API_KEY); better given by the environment")
+	f.StringVar(&a.project, "project", "", "project id (SLUICE_PROJECT, then TOGETHER_PROJECT_ID; default the key's own)")
+	f.BoolVar(&a.json, "json", false, "print JSON")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.AddCommand(a.serveCommand(), a.modelserverCommand(), a.probeCommand(), a.deployCommand(), a.lsCommand(), a.getCommand(),
+		a.watchCommand(), a.updateCommand(), a.rmCommand(), a.eventsCommand(), a.rolloutCommand(), a.keysCommand(), a.hardwareCommand(), a.configsCommand())
+	return root
+}
+
+// first returns the first environment variable that is set.
+func (a *app) first(flag string, names ...string) string {
+	if flag != "" {
+		return flag
+	}
+	for _, n := range names {
+		if v := strings.TrimSpace(a.Getenv(n)); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// client connects to the engine that flags or environment name.
+func (a *app) client() (*engineclient.Client, error) {
+	url := a.first(a.url, "SLUICE_ENGINE_URL", "TOGETHER_BASE_URL")
+	if url == "" {
+		url = "http://127.0.0.1:8420"
+	}
+	key := a.first(a.key, "SLUICE_API_KEY", "TOGETHER_API_KEY")
+	if key == "" {
+		return nil, usagef("no API key: set SLUICE_API_KEY (a new engine keeps its first one in DIR/first-key)")
+	}
+	return engineclient.New(engineclient.Config{
+		BaseURL: url, APIKey: key, Project: a.first(a.project, "SLUICE_PROJECT", "TOGETHER_PROJECT_ID"), UserAgent: "sluice/" + a.Version,
+	})
+}
+
+func (a *app) printError(err error) {
+	var e *api.Error
+	if a.json {
+		body := api.ErrorBody{Message: err.Error(), Error: api.ErrorDetail{Message: err.Error(), Type: "client_error"}}
+		if errors.As(err, &e) {
+			body.Error.Type, body.Error.Code = e.Type, &e.Code
+		}
+		_ = a.printJSON(body)
+		return
+	}
+	_, _ = fmt.Fprintln(a.Err, "error:", render.Inert(err.Error()))
+}
+
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.Out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.Out, format, args...) }
+
+func (a *app) options(now time.Time) render.Options {
+	return render.Options{Now: now, Color: a.Color}
+}
+
+// Terminal tells whether a file is one that a person looks at.
+func Terminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
