@@ -17,7 +17,7 @@ func Wants(r Rollout, now time.Time) []Query {
 			return r.queries(now)
 		}
 	case PhaseGating:
-		if r.State == Running || r.State == Stabilizing {
+		if (r.State == Running || r.State == Stabilizing) && !now.Before(r.gateAt()) {
 			return r.queries(now)
 		}
 	case PhaseConfirming:

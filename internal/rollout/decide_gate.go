@@ -55,7 +55,7 @@ func (r Rollout) lookEvery() time.Duration {
 // the first, so that a late or doubled wake-up does not add one. A look at nothing
 // complete yet is none.
 func (r Rollout) peekDue(now time.Time) bool {
-	if r.Timings.PeekEvery <= 0 || now.Before(r.peekStart()) || !now.After(r.SteadySince.Add(r.Timings.IngestionLag)) {
+	if r.Timings.PeekEvery <= 0 || now.Before(r.peekStart()) || !now.Before(r.SoakEnds()) || !now.After(r.SteadySince.Add(r.Timings.IngestionLag)) {
 		return false
 	}
 	if n := len(r.Peeks); n > 0 {
