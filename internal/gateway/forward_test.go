@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -264,28 +265,96 @@ func TestAReplicaThatRefusesEarlyIsHeard(t *testing.T) {
 	assert.Equal(t, meter.Totals{OK: 1}, g.total("a"), "a 4xx is an answer")
 }
 
-// TestBrokenAnswersAreNotReplayed serves bytes that are no HTTP response.
-func TestBrokenAnswersAreNotReplayed(t *testing.T) {
+// speaking starts a replica that answers the requests of each connection with the
+// given bytes, one after the other, and counts the requests.
+func speaking(t *testing.T, answers ...string) (address string, requests *atomic.Int32) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	var accepted atomic.Int32
+	requests = new(atomic.Int32)
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			accepted.Add(1)
-			b := make([]byte, 4096)
-			_, _ = c.Read(b)
-			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nbroken head\r\n\r\n")
-			_ = c.Close()
+			go func() {
+				defer func() { _ = c.Close() }()
+				b := make([]byte, 4096)
+				for _, a := range answers {
+					if _, err := c.Read(b); err != nil {
+						return
+					}
+					requests.Add(1)
+					_, _ = io.WriteString(c, a)
+				}
+			}()
 		}
 	}()
-	g := start(t, Config{}, chat(1, serves("a", l.Addr().String(), l.Addr().String())))
+	return l.Addr().String(), requests
+}
+
+const (
+	wholeAnswer  = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+	brokenAnswer = "HTTP/1.1 200 OK\r\nbroken head\r\n\r\n"
+)
+
+func TestBrokenAnswersAreNotReplayed(t *testing.T) {
+	address, requests := speaking(t, brokenAnswer)
+	g := start(t, Config{}, chat(1, serves("a", address, address)))
 	assert.Equal(t, http.StatusBadGateway, g.ask(t, "acme/chat").status)
-	assert.EqualValues(t, 1, accepted.Load())
+	assert.EqualValues(t, 1, requests.Load())
+
+	address, requests = speaking(t, wholeAnswer, brokenAnswer)
+	require.NoError(t, g.Apply(chat(2, serves("a", address))))
+	assert.Equal(t, http.StatusOK, g.ask(t, "acme/chat").status)
+	eventually(t, eventSoon, "the connection is kept", func() bool { return idle(g.pools[address]) == 1 })
+	assert.Equal(t, http.StatusBadGateway, g.ask(t, "acme/chat").status, "nor on a kept connection")
+	assert.EqualValues(t, 2, requests.Load())
+}
+
+func TestInterimAndOddAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		bytes  string
+		status int
+		body   string
+	}{
+		"an interim response first":   {"HTTP/1.1 100 Continue\r\n\r\n" + wholeAnswer, 200, "{}"},
+		"an upgrade nobody asked":     {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", 502, ""},
+		"a head without an end":       {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2*maxHead), 502, ""},
+		"two lengths":                 {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 502, ""},
+		"no length, ended by close":   {"HTTP/1.1 200 OK\r\n\r\n{}", 200, "{}"},
+		"more than the answer":        {wholeAnswer + wholeAnswer, 200, "{}"},
+		"an answer without a body":    {"HTTP/1.1 204 No Content\r\n\r\n", 204, ""},
+		"an old protocol":             {"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}", 200, "{}"},
+		"a length and chunks at once": {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 200, "{}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address, _ := speaking(t, c.bytes)
+			g := start(t, Config{}, chat(1, serves("a", address)))
+			for range 2 { // a connection that cannot be trusted is not used again
+				a := g.ask(t, "acme/chat")
+				assert.Equal(t, c.status, a.status)
+				if c.status < 500 {
+					assert.Equal(t, c.body, a.body)
+				}
+			}
+		})
+	}
+}
+
+func TestAConnectionInUseIsClosedWhenItsReplicaHasLeft(t *testing.T) {
+	address, arrived, free := holding(t)
+	g := start(t, Config{}, chat(1, serves("a", address)))
+	response := g.open(t.Context(), t) //nolint:bodyclose // closed by open
+	<-arrived
+	p := g.pools[address]
+	require.NoError(t, g.Apply(chat(2, serves("a"))))
+	close(free)
+	_, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, g.Drain(t.Context(), "a-0"))
+	assert.Zero(t, idle(p))
 }
 
 func TestShutdownLetsRequestsFinish(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,8 +160,7 @@ func TestNT3ASilenceOfTwoMinutesDoesNotEndAStream(t *testing.T) {
 		assert.Equal(t, 3, strings.Count(string(b), ": still here"), "comment lines pass through")
 		assert.GreaterOrEqual(t, time.Since(begin), 11*time.Minute)
 
-		// The stream left no deadline behind that would end the next answer on its
-		// connection.
+		// Nothing is left behind that would end the next answer on its connection.
 		time.Sleep(time.Minute)
 		r, err = http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway:1/v1/completions", strings.NewReader("{"))
 		require.NoError(t, err)
@@ -173,6 +173,35 @@ func TestNT3ASilenceOfTwoMinutesDoesNotEndAStream(t *testing.T) {
 		assert.NoError(t, replica.Close())
 		assert.Equal(t, uint64(1), g.Meter().Recent("a", time.Minute).Total.OK)
 	})
+}
+
+// TestNT3UnderHTTP2 has a server in front whose streams end when a deadline
+// passes, whether something is being written or not.
+func TestNT3UnderHTTP2(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	a := upstream(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		sse(w)
+		event(w, "first")
+		time.Sleep(3 * timeout)
+		event(w, "second")
+	})
+	g := New(Config{BodyTimeout: timeout, WriteTimeout: timeout})
+	t.Cleanup(g.Close)
+	require.NoError(t, g.Apply(chat(1, serves("a", a))))
+	front := httptest.NewUnstartedServer(g)
+	front.EnableHTTP2 = true
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.URL+"/v1/completions", strings.NewReader(streamBody))
+	require.NoError(t, err)
+	response, err := front.Client().Do(r)
+	require.NoError(t, err)
+	assert.Equal(t, 2, response.ProtoMajor)
+	b, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "data: first\n\ndata: second\n\n", string(b))
+	require.NoError(t, response.Body.Close())
 }
 
 // leaving starts a replica that behaves as told until its client leaves, and
