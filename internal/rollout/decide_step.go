@@ -54,7 +54,9 @@ func (d *decider) scale() {
 		d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Target, Min: ptr(floor)})
 		return
 	}
-	if d.underServedNow() {
+	// A split above the step's own, which somebody set by hand, is left as soon as
+	// the step's share can be served.
+	if d.r.Percent <= rung.Percent && d.underServedNow() {
 		return
 	}
 	deadline := d.r.PhaseSince.Add(d.o.Target.ColdStart + d.r.Timings.ReadyDeadline)

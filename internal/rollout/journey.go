@@ -113,11 +113,7 @@ func stagedRungs(ps *problems, s Spec, j Journey, b Basis) []Rung {
 		}
 		rung := Rung{Percent: st.Percent, Need: need, Target: j.targetFloor(need)}
 		rung.Source = SourceAfter(j.Source, j.FinalSource, b.Seed, st.Percent)
-		if st.Percent < 100 {
-			// A step that asks for fewer target replicas than its share needs keeps
-			// the source's, so that the total never falls below what it was.
-			rung.Source = min(j.Source, max(rung.Source, j.Source-rung.Target))
-		}
+		rung.Source = j.kept(rung)
 		rungs = append(rungs, rung)
 	}
 	return rungs
@@ -138,6 +134,7 @@ func rollingRungs(j Journey, b Basis) []Rung {
 	for i := range rungs {
 		drained := int64(max(0, j.Source-j.FinalSource)) * int64(i+1) / int64(len(rungs))
 		rungs[i].Source = j.Source - int(drained)
+		rungs[i].Source = j.kept(rungs[i])
 	}
 	return rungs
 }
@@ -145,6 +142,17 @@ func rollingRungs(j Journey, b Basis) []Rung {
 // targetFloor is the floor of a step that needs so many target replicas. What the
 // target of a frozen pair has already is kept, up to the size it shall have.
 func (j Journey) targetFloor(need int) int { return max(need, min(j.Target, j.FinalTarget)) }
+
+// kept is the floor of the source after a step: before the end so much of it stays
+// that the total never falls below what it was, also where a step asks for fewer
+// target replicas than its share needs, or where a frozen pair's target is larger
+// than its share.
+func (j Journey) kept(r Rung) int {
+	if r.Percent >= 100 {
+		return r.Source
+	}
+	return min(j.Source, max(r.Source, j.Source+j.Target-r.Target))
+}
 
 // Peak returns the most replicas that both sides hold at once, and the most that
 // the target holds. Each step scales the target up before the source drains.

@@ -186,10 +186,14 @@ func catalogue() string {
 	return strings.Join(names, ", ")
 }
 
-// nearest suggests the catalogue's name that differs least from a wrong one.
+// nearest suggests the catalogue's name that a wrong one is a part of, or else the
+// one that differs least from it.
 func nearest(name string) string {
 	best, at := "", len(name)+1
 	for _, m := range Metrics() {
+		if len(name) >= 4 && strings.Contains(string(m), strings.ToLower(name)) {
+			return fmt.Sprintf("did you mean %q?", m)
+		}
 		if d := editDistance(name, string(m)); d < at {
 			best, at = string(m), d
 		}

@@ -295,6 +295,7 @@ func (w *world) command() bool {
 	c := w.pending[0]
 	w.pending = w.pending[1:]
 	w.say("given", "%s", c.text)
+	w.watch.since = len(w.events)
 	c.do(w)
 	w.fleet()
 	return true

@@ -2,7 +2,6 @@ package rollout_test
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	. "github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
@@ -19,6 +18,9 @@ type watch struct {
 	sameSize  bool // the journey keeps the total, and nothing took replicas away
 	lifts     int  // writes of the target's ceiling
 	lastQuery time.Time
+	since     int // events before the script last did something
+
+	seenInfeasible int // parks on an operator's limit that a patient operator met
 }
 
 func (v *watch) blame(format string, args ...any) {
@@ -117,7 +119,7 @@ func (v *watch) queried(r Rollout, q Query) {
 	if q.From.Before(r.SteadySince) || r.SteadySince.IsZero() || !q.From.Before(q.To) {
 		v.blame("gate: window %s to %s reaches out of the steady state since %s", clock(q.From), clock(q.To), clock(r.SteadySince))
 	}
-	if h := v.w.router.history; h[len(h)-1].since.After(q.From) {
+	if h := v.w.router.history; v.w.router.served == r.Percent && h[len(h)-1].since.After(q.From) {
 		v.blame("gate: window from %s reads the split before %s", clock(q.From), clock(h[len(h)-1].since))
 	}
 }
@@ -136,16 +138,25 @@ func (v *watch) committed(old, r Rollout, events []Event) {
 			v.checkPassed(old, r, i)
 		}
 	}
-	for i, e := range events {
-		if slices.ContainsFunc(v.w.events[:len(v.w.events)-len(events)+i], func(o Event) bool { return same(o, e) }) && e.Actor == "" {
-			v.blame("feed: %s is told twice: %s", e.Type, e.Message)
-		}
-	}
+	v.checkTold(len(events))
 	if c := r.Condition; c != nil && old.Condition == nil && c.Category == MetricRegression && v.lastQuery.Before(r.SoakEnds()) {
 		v.blame("gate: judged at %s before the soak's end %s", clock(v.lastQuery), clock(r.SoakEnds()))
 	}
 	if r.Condition != nil && r.Condition.Category == Internal {
 		v.blame("internal: %s", r.Condition.Message)
+	}
+}
+
+// checkTold checks that none of the newest n events was told before, at the same
+// instant and since the script last did something.
+func (v *watch) checkTold(n int) {
+	for i := len(v.w.events) - n; i < len(v.w.events); i++ {
+		e := v.w.events[i]
+		for j := i - 1; j >= v.since && v.w.events[j].At.Equal(e.At); j-- {
+			if same(v.w.events[j], e) {
+				v.blame("feed: %s is told twice: %s", e.Type, e.Message)
+			}
+		}
 	}
 }
 
