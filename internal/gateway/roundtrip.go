@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // request is one request in the form in which it is sent.
@@ -27,7 +28,7 @@ func (x *exchange) encode(m *member, address string) request {
 	b = append(b, x.path...)
 	if x.r.URL.RawQuery != "" {
 		b = append(b, '?')
-		b = append(b, x.r.URL.RawQuery...)
+		b = append(b, strings.ReplaceAll(x.r.URL.RawQuery, " ", "%20")...) // HTTP/2 lets one through
 	}
 	b = append(b, " HTTP/1.1\r\n"...)
 	b = appendHeader(b, "Host", address)
