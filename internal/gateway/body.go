@@ -38,7 +38,7 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (*body, error
 	if r.ContentLength > g.config.MaxBody {
 		return b, g.tooLarge()
 	}
-	b.pooled = bodies.Get().(*[]byte)
+	b.pooled = bodies.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
 	b.bytes = (*b.pooled)[:0]
 	// A length that is only claimed must not cost memory: beyond 1 MiB it has to come.
 	if n := int(min(r.ContentLength, 1<<20)); n >= cap(b.bytes) {

@@ -83,7 +83,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.only(w, r, http.MethodGet, g.health)
 	case path == "/chat/completions", path == "/completions", path == "/embeddings":
 		g.only(w, r, http.MethodPost, func(w http.ResponseWriter, r *http.Request) {
-			g.infer(w, r, "/v1"+path)
+			g.infer(w, r, "/v1"+path) //nolint:contextcheck // the exchange takes its context from r
 		})
 	case path == "/models":
 		g.only(w, r, http.MethodGet, g.listModels)

@@ -70,7 +70,7 @@ func (x *exchange) stream(r *reply) error {
 			return err
 		}
 	}
-	lent := copies.Get().(*[]byte)
+	lent := copies.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
 	defer copies.Put(lent)
 	for {
 		n, err := r.Body.Read(*lent)

@@ -70,7 +70,7 @@ func (f *flow) record(class Class, took time.Duration) {
 	}
 	f.open.latency += micros(took)
 	if f.live == nil {
-		f.live = sketches.Get().(*Sketch)
+		f.live = sketches.Get().(*Sketch) //nolint:forcetypeassert // the pool holds nothing else
 	}
 	f.live.Record(took)
 }
