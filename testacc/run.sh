@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Runs the tests with the race detector and says at the end how many passed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+terraform=$(command -v terraform || true)
+if [ -z "$terraform" ]; then
+  echo "terraform is not on the PATH: install it first (version 1.8 or later)" >&2
+  exit 1
+fi
+# A configuration file of the user's own must not reach the tests' terraform.
+unset TF_CLI_CONFIG_FILE
+export TF_ACC=1 TF_ACC_TERRAFORM_PATH="$terraform" CHECKPOINT_DISABLE=1
+export SLUICE_TEST_BINARY="$PWD/bin/sluice"
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+go vet ./... || exit 1
+go test -race -timeout 30m -json "$@" > "$out"
+status=$?
+go run ./testacc/tally "$out" || status=1
+exit $status
