@@ -42,16 +42,15 @@ func (j Journey) NeedAt(percent int) Need {
 	if percent <= j.Seed {
 		n.Target = min(n.Target, j.Target) // the standing split is served by what stands
 	}
+	// A step may ask for fewer target replicas than its share needs, and what is
+	// enough for it is enough for less; one that asks for more is not short when the
+	// extra one dies. A rolling batch gives up a whole source replica for a share
+	// that was rounded down, and what is enough then is enough later.
 	for _, rung := range j.Rungs {
-		if rung.Percent != percent {
-			continue
+		if rung.Percent >= percent {
+			n.Target = min(n.Target, rung.Need)
 		}
-		// A step may ask for fewer target replicas than its share needs. One that
-		// asks for more is not short when the extra one dies, and of the rolling
-		// batches that share a percent the first needs the least. A rolling batch
-		// gives up a whole source replica for a share that was rounded down.
-		n.Target = min(n.Target, rung.Need)
-		if percent > j.Seed {
+		if rung.Percent <= percent && rung.Percent > j.Seed {
 			n.Source = min(n.Source, rung.Source)
 		}
 	}

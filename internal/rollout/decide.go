@@ -66,7 +66,10 @@ func (d *decider) decide() {
 	case Cancelling:
 		d.freeze()
 	case Paused:
-		d.hold() // what a park began before the person's pause is still brought about
+		if d.r.Hold != nil { // what a park began before the person's pause is still brought about
+			d.reviseHold()
+			d.hold()
+		}
 	case Pending, Canceled, Completed:
 		// Nothing to do: a person or nobody moves these.
 	default:
@@ -153,7 +156,7 @@ func (d *decider) retry() {
 	if !d.r.RetryAt.IsZero() && d.now.Before(d.r.RetryAt) {
 		d.wake(d.r.RetryAt)
 	}
-	if d.lowerHold(); d.changed {
+	if d.reviseHold(); d.changed {
 		return
 	}
 	if d.hold(); len(d.effects) > 0 {
@@ -182,24 +185,28 @@ func (d *decider) hold() {
 	}
 }
 
-// lowerHold lowers the split to hold when replicas die while the rollout is parked.
-func (d *decider) lowerHold() {
+// reviseHold follows what the ready replicas can carry while the rollout is parked:
+// more may die, and what was to be held may no longer be what can be served, or no
+// longer be needed, by the time that the routers can be told.
+func (d *decider) reviseHold() {
 	if !d.o.Split.Held || d.r.Percent <= d.r.Journey.Seed {
 		return
 	}
 	source, target := d.o.Source.serving(), d.o.Target.serving()
-	need := d.need()
-	if source >= need.Source && target >= need.Target {
-		return
+	hold := d.r.Percent
+	if need := d.need(); source < need.Source || target < need.Target {
+		hold = d.r.Journey.Servable(d.r.Percent, source, target)
 	}
-	h := d.r.Journey.Servable(d.r.Percent, source, target)
-	if h == d.r.Percent || d.r.Hold != nil && *d.r.Hold <= h {
-		return
+	pending := d.r.Hold != nil && *d.r.Hold < d.r.Percent
+	switch {
+	case hold == d.r.Percent && pending:
+		d.r.Hold, d.changed = nil, true
+	case hold < d.r.Percent && (!pending || *d.r.Hold != hold):
+		d.r.Hold = ptr(hold)
+		e := d.r.event(d.now, EventHeld, "holding %d%% on the target: %d source and %d target replica(s) are ready", hold, source, target)
+		e.Level = LevelWarn
+		d.tell(e)
 	}
-	d.r.Hold = ptr(h)
-	e := d.r.event(d.now, EventHeld, "holding %d%% on the target: %d source and %d target replica(s) are ready", h, source, target)
-	e.Level = LevelWarn
-	d.tell(e)
 }
 
 // freeze ends a cancel: what is being served becomes the standing split.

@@ -192,14 +192,14 @@ func (d *decider) pass() {
 
 // release makes the pair's split the standing one and lands both sides.
 func (d *decider) release() {
+	if d.o.Split.Held && d.routingFails() {
+		return
+	}
 	j := d.r.Journey
 	if b := d.o.Target.Bounds; b.Min < min(j.LandingMin, b.Max) {
 		d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Target, Min: ptr(min(j.LandingMin, b.Max))})
 	}
 	if d.o.Split.Held {
-		if d.routingFails() {
-			return
-		}
 		d.act(Effect{Kind: ReleaseSplit, Percent: 100})
 	}
 	if len(d.effects) > 0 {

@@ -486,6 +486,9 @@ func parseTraffic(words []string, reason string) (func(*world), error) {
 
 // breakGlass changes a locked split outside the rollout.
 func (r *router) breakGlass(percent int, now time.Time) {
+	if percent == r.served && r.lands == never {
+		return
+	}
 	r.asked = percent
 	r.generation++
 	r.serve(percent, now)

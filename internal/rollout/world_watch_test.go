@@ -50,6 +50,9 @@ func (v *watch) looked() {
 
 // splitting checks a split at the instant at which it is asked for.
 func (v *watch) splitting(r Rollout, percent int) {
+	if v.w.router.held && v.w.router.asked == percent {
+		return // on its way already
+	}
 	if r.State == Pending || r.State.Terminal() || r.State == Pausing || r.State == Cancelling {
 		v.blame("split: asked for %d%% in %s", percent, r.State)
 	}
@@ -64,7 +67,7 @@ func (v *watch) splitting(r Rollout, percent int) {
 			v.blame("split: %d%% on a target with %d ready, step %d needs %d", percent, target, r.Step+1, r.Rung().Need)
 		}
 	case percent < served && (r.State == SystemPaused || r.State == Paused):
-		if n := r.Journey.NeedAt(percent); source < n.Source && r.State == SystemPaused {
+		if n := r.Journey.NeedAt(percent); source < n.Source {
 			v.blame("split: held at %d%% with %d source replicas ready of %d", percent, source, n.Source)
 		}
 	}
