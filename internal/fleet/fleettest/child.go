@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,7 +18,7 @@ const (
 	envServe    = "FLEETTEST_SERVE"
 	envCold     = "FLEETTEST_COLD"     // a duration
 	envStubborn = "FLEETTEST_STUBBORN" // ignores SIGTERM when set
-	envSay      = "FLEETTEST_SAY"      // is written to stdout ten thousand times
+	envSay      = "FLEETTEST_SAY"      // is written to stdout every millisecond
 )
 
 // Serving is a config whose command is the running test binary as a model server.
@@ -38,7 +37,7 @@ func Serving(cold time.Duration) rollout.ServingConfig {
 // Stubborn makes the server ignore SIGTERM.
 func Stubborn(c rollout.ServingConfig) rollout.ServingConfig { return with(c, envStubborn, "1") }
 
-// Saying makes the server write the line to stdout ten thousand times.
+// Saying makes the server write the line to stdout every millisecond.
 func Saying(c rollout.ServingConfig, line string) rollout.ServingConfig { return with(c, envSay, line) }
 
 // with adds to the environment of a copy.
@@ -64,6 +63,13 @@ func ServeIfAsked() {
 	os.Exit(0)
 }
 
+// say repeats the line until the process ends.
+func say(line string) {
+	for range time.Tick(time.Millisecond) {
+		fmt.Println(line)
+	}
+}
+
 // serve runs the model server on $PORT until SIGTERM.
 func serve() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -72,7 +78,7 @@ func serve() error {
 		ctx = context.WithoutCancel(ctx)
 	}
 	if line := os.Getenv(envSay); line != "" {
-		fmt.Println(strings.Repeat(line+"\n", 10_000))
+		go say(line)
 	}
 	cold, err := time.ParseDuration(os.Getenv(envCold))
 	if err != nil {

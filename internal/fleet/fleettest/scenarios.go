@@ -144,6 +144,36 @@ func (w *world) receive(called <-chan rollout.Replica) rollout.Replica {
 	}
 }
 
+func tellsFirst(t *testing.T, s Suite) {
+	called := make(chan rollout.Replica, 9)
+	w := s.begin(t, Options{Capacity: 1, Quiesce: func(_ context.Context, r rollout.Replica) error {
+		called <- r
+		return nil
+	}})
+	w.ensure("dep", 1, 1)
+	w.untilReady("dep", 1)
+	told := make(chan bool, 9)
+	cancel := w.Fleet.Subscribe(func(string) {
+		if st, err := w.Fleet.Observe(t.Context(), "dep"); err != nil || st.Draining == 0 {
+			return
+		}
+		early := time.NewTimer(200 * time.Millisecond) // a slow listener gives a hook that does not wait its chance
+		defer early.Stop()
+		select {
+		case r := <-called:
+			called <- r
+			told <- false
+		case <-early.C:
+			told <- true
+		}
+	})
+	defer cancel()
+	w.ensure("dep", 0, 0)
+	require.True(t, <-told, "the hook ran while a listener was being told")
+	w.receive(called)
+	w.untilReady("dep", 0)
+}
+
 func drainTimeout(t *testing.T, s Suite) {
 	ended := make(chan error, 1)
 	w := s.begin(t, Options{Capacity: 1, Quiesce: func(ctx context.Context, _ rollout.Replica) error {

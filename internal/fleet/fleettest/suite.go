@@ -58,6 +58,7 @@ var scenarios = []struct {
 	{"without capacity a replica waits and is placed when a place is free", waitsForCapacity},
 	{"victims go unplaced, starting, failed, then the youngest ready", victimOrder},
 	{"a ready victim is drained before it stops and keeps its place until it is gone", drainsFirst},
+	{"listeners hear of a drain before its hook runs", tellsFirst},
 	{"a drain is cut at its timeout", drainTimeout},
 	{"scaling up during a drain starts another replica", doesNotRevive},
 	{"a killed replica comes back", comesBack},

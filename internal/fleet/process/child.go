@@ -83,10 +83,10 @@ func (f *Fleet) launch(c *child, w rollout.Workload) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	c.record = c.with(cmd.Process.Pid) // before it is reaped: until then the pid is its own, even when it has ended
 	go c.await(cmd)
-	c.record = c.with(cmd.Process.Pid)
 	if c.PID == 0 {
-		err = fmt.Errorf("the process ended at once")
+		err = fmt.Errorf("the create time of process %d cannot be read", cmd.Process.Pid)
 	} else {
 		err = f.records.put(c.record)
 	}
