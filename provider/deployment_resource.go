@@ -1,0 +1,374 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+)
+
+var (
+	_ resource.ResourceWithConfigure      = (*deploymentResource)(nil)
+	_ resource.ResourceWithImportState    = (*deploymentResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*deploymentResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*deploymentResource)(nil)
+)
+
+func newDeploymentResource() resource.Resource { return &deploymentResource{} }
+
+type deploymentResource struct{ engine *engine }
+
+type deploymentModel struct {
+	ID                   types.String   `tfsdk:"id"`
+	EndpointID           types.String   `tfsdk:"endpoint_id"`
+	Name                 types.String   `tfsdk:"name"`
+	Model                types.String   `tfsdk:"model"`
+	Config               types.String   `tfsdk:"config"`
+	Autoscaling          types.Object   `tfsdk:"autoscaling"`
+	InitialTrafficWeight types.Float64  `tfsdk:"initial_traffic_weight"`
+	WaitReady            types.Bool     `tfsdk:"wait_ready"`
+	Timeouts             timeouts.Value `tfsdk:"timeouts"`
+	QualifiedName        types.String   `tfsdk:"qualified_name"`
+	Hardware             types.String   `tfsdk:"hardware"`
+	ModelRevisionID      types.String   `tfsdk:"model_revision_id"`
+	Status               types.String   `tfsdk:"status"`
+	LiveMinReplicas      types.Int64    `tfsdk:"live_min_replicas"`
+	LiveMaxReplicas      types.Int64    `tfsdk:"live_max_replicas"`
+	ReadyReplicas        types.Int64    `tfsdk:"ready_replicas"`
+}
+
+var boundsType = types.ObjectType{AttrTypes: map[string]attr.Type{"min_replicas": types.Int64Type, "max_replicas": types.Int64Type}}
+
+const prefixDeploymentState = "DEPLOYMENT_STATE_"
+
+// Metadata names the resource.
+func (r *deploymentResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_deployment"
+}
+
+// Schema describes a deployment.
+func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	keep := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
+	replace := []planmodifier.String{stringplanmodifier.RequiresReplace()}
+	fixed := []planmodifier.String{stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplaceIfConfigured()}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "One model behind an endpoint, served by replicas of one config. A new one gets no traffic unless `initial_traffic_weight` says so; a `sluice_rollout` moves traffic to it later.",
+		Attributes: map[string]schema.Attribute{
+			"id":          schema.StringAttribute{Computed: true, PlanModifiers: keep, MarkdownDescription: "Deployment id, `dep_…`."},
+			"endpoint_id": schema.StringAttribute{Required: true, PlanModifiers: replace, MarkdownDescription: "Endpoint that the deployment belongs to."},
+			"name":        schema.StringAttribute{Required: true, PlanModifiers: replace, MarkdownDescription: "Name inside the endpoint; clients may pin the deployment by it."},
+			"model": schema.StringAttribute{Optional: true, Computed: true, PlanModifiers: fixed,
+				MarkdownDescription: "Model to serve, for example `demo/qwen2.5-7b`, or its resource name. May be left out when `config` serves one model only."},
+			"config": schema.StringAttribute{Optional: true, Computed: true, PlanModifiers: fixed,
+				MarkdownDescription: "Serving config (`cr_…`). May be left out when the model has exactly one. How a model is started stands with the engine, never in HCL."},
+			"autoscaling": schema.SingleNestedAttribute{
+				Required: true,
+				MarkdownDescription: "Replica bounds as you want them. They are written when they change here. A rollout raises floors and lowers them again by itself: " +
+					"that is not drift, see `live_min_replicas`. `0` and `0` stop the deployment, as a rollout's target may be.",
+				Attributes: map[string]schema.Attribute{
+					"min_replicas": schema.Int64Attribute{Required: true, Validators: []validator.Int64{int64validator.AtLeast(0)}, MarkdownDescription: "Floor, at least 1 unless the deployment is stopped."},
+					"max_replicas": schema.Int64Attribute{Required: true, Validators: []validator.Int64{int64validator.AtLeast(0)}, MarkdownDescription: "Ceiling, at least the floor."},
+				},
+			},
+			"initial_traffic_weight": schema.Float64Attribute{
+				Optional: true, Validators: []validator.Float64{float64validator.AtLeast(0)},
+				MarkdownDescription: "Weight in the endpoint's split, set once when the deployment is made. Afterwards rollouts own the split: changing this value later does nothing.",
+			},
+			"wait_ready": schema.BoolAttribute{Optional: true, Computed: true, Default: booldefault.StaticBool(true),
+				MarkdownDescription: "Wait after a create or a change of bounds until the floor's replicas answer (default `true`)."},
+			"timeouts":          deploymentTimeouts(ctx),
+			"qualified_name":    schema.StringAttribute{Computed: true, PlanModifiers: keep, MarkdownDescription: "`slug/endpoint/deployment`, usable as inference `model` past the split."},
+			"hardware":          schema.StringAttribute{Computed: true, PlanModifiers: keep, MarkdownDescription: "Hardware type of one replica."},
+			"model_revision_id": schema.StringAttribute{Computed: true, PlanModifiers: keep, MarkdownDescription: "Revision that is served, `rv_…`."},
+			"status":            schema.StringAttribute{Computed: true, MarkdownDescription: "`PROVISIONING`, `SCALING`, `READY`, `DEGRADED`, `STOPPING`, `STOPPED` or `FAILED`, as last read."},
+			"live_min_replicas": schema.Int64Attribute{Computed: true, MarkdownDescription: "Floor in effect, which a rollout may have raised."},
+			"live_max_replicas": schema.Int64Attribute{Computed: true, MarkdownDescription: "Ceiling in effect."},
+			"ready_replicas":    schema.Int64Attribute{Computed: true, MarkdownDescription: "Replicas that answered when last read."},
+		},
+	}
+}
+
+func deploymentTimeouts(ctx context.Context) schema.Attribute {
+	return described(timeouts.Attributes(ctx, timeouts.Opts{
+		Create: true, Update: true, Delete: true,
+		CreateDescription: "How long to wait until a new deployment answers, for example `45m` (default 30 min). When it ends the deployment stays, with a warning.",
+		UpdateDescription: "How long to wait after a change of bounds (default 30 min).",
+		DeleteDescription: "How long replicas may finish what they hold (default 20 min).",
+	}), "How long to wait for replicas.")
+}
+
+// described gives the timeouts attribute a description.
+func described(a schema.Attribute, text string) schema.Attribute {
+	nested, ok := a.(schema.SingleNestedAttribute)
+	if !ok {
+		return a
+	}
+	nested.MarkdownDescription = text
+	return nested
+}
+
+// Configure takes the client.
+func (r *deploymentResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	e, err := engineOf(req.ProviderData)
+	if err != nil {
+		resp.Diagnostics.AddError("Provider data", err.Error())
+	}
+	r.engine = e
+}
+
+// ValidateConfig refuses bounds that no deployment can have.
+func (r *deploymentResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var m deploymentModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
+	if resp.Diagnostics.HasError() || m.Autoscaling.IsUnknown() || m.Autoscaling.IsNull() {
+		return
+	}
+	low, high := int64At(m.Autoscaling, "min_replicas"), int64At(m.Autoscaling, "max_replicas")
+	if low.IsUnknown() || high.IsUnknown() {
+		return
+	}
+	at := path.Root("autoscaling")
+	switch {
+	case high.ValueInt64() < low.ValueInt64():
+		resp.Diagnostics.AddAttributeError(at.AtName("max_replicas"), "Ceiling below the floor", fmt.Sprintf("max_replicas %d is below min_replicas %d.", high.ValueInt64(), low.ValueInt64()))
+	case low.ValueInt64() == 0 && high.ValueInt64() > 0:
+		resp.Diagnostics.AddAttributeError(at.AtName("min_replicas"), "A running deployment keeps a replica", "min_replicas 0 goes with max_replicas 0 only, which stops the deployment. Give at least 1.")
+	}
+}
+
+// ModifyPlan keeps a write-once weight at what was written.
+func (r *deploymentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() || req.State.Raw.IsNull() {
+		return
+	}
+	var planned, written types.Float64
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("initial_traffic_weight"), &planned)...)
+	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("initial_traffic_weight"), &written)...)
+	var plan, state deploymentModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !plan.sameDeployment(state) {
+		return // a replacement is a create: its weight is its own
+	}
+	if planned.Equal(written) {
+		return
+	}
+	if !written.IsNull() && !planned.IsNull() {
+		resp.Diagnostics.AddAttributeWarning(path.Root("initial_traffic_weight"), "Written once",
+			"The weight was set when the deployment was made and is not changed afterwards. Move traffic with a sluice_rollout.")
+	}
+	plan.InitialTrafficWeight = written
+	if plan.wanted(state) {
+		plan.Status, plan.LiveMinReplicas, plan.LiveMaxReplicas, plan.ReadyReplicas = state.Status, state.LiveMinReplicas, state.LiveMaxReplicas, state.ReadyReplicas
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+}
+
+// sameDeployment reports whether a plan is for the deployment in the state.
+func (m deploymentModel) sameDeployment(state deploymentModel) bool {
+	return m.EndpointID.Equal(state.EndpointID) && m.Name.Equal(state.Name) && m.Model.Equal(state.Model) && m.Config.Equal(state.Config)
+}
+
+// wanted reports whether a plan asks for nothing that the state does not have.
+func (m deploymentModel) wanted(state deploymentModel) bool {
+	return m.Autoscaling.Equal(state.Autoscaling) && m.WaitReady.Equal(state.WaitReady) && m.Timeouts.Equal(state.Timeouts)
+}
+
+// Create makes the deployment, puts it into the split if asked, and waits until it
+// answers. The id is saved before the first wait: a timeout or an interrupt leaves
+// a deployment that the next apply knows.
+func (r *deploymentResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var m deploymentModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if r.engine.client == nil {
+		notConfigured(&resp.Diagnostics)
+		return
+	}
+	endpoint, weight := m.EndpointID.ValueString(), m.InitialTrafficWeight.ValueFloat64()
+	if weight > 0 { // refused before anything is made, not after
+		e, err := r.engine.client.GetEndpoint(ctx, endpoint)
+		if err != nil {
+			addRefusal(&resp.Diagnostics, "read endpoint "+endpoint, err)
+			return
+		}
+		if e.ActiveRolloutID != "" {
+			addHeld(ctx, r.engine, &resp.Diagnostics, "give deployment "+m.Name.ValueString()+" its initial_traffic_weight", endpoint)
+			return
+		}
+	}
+	d, err := r.engine.client.CreateDeployment(ctx, endpoint, api.CreateDeployment{
+		Name: m.Name.ValueString(), Model: m.Model.ValueString(), Config: m.Config.ValueString(), Autoscaling: m.bounds(),
+	}, onceKey())
+	if err != nil {
+		addRefusal(&resp.Diagnostics, "create deployment "+m.Name.ValueString(), err)
+		return
+	}
+	m.apply(d)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+	if weight > 0 {
+		if _, err := r.engine.client.SetWeight(ctx, endpoint, d.ID, weight); err != nil {
+			resp.Diagnostics.AddAttributeWarning(path.Root("initial_traffic_weight"), "The deployment gets no traffic yet",
+				fmt.Sprintf("Deployment %s is made, but its weight could not be set: %v. Set it by hand, or move traffic with a sluice_rollout.", d.ID, err))
+		}
+	}
+	timeout, diags := m.Timeouts.Create(ctx, readyWithin)
+	resp.Diagnostics.Append(diags...)
+	r.settle(ctx, &m, timeout, &resp.Diagnostics)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+}
+
+// Read refreshes the state. The bounds stay those that were asked for; what is in
+// effect stands beside them.
+func (r *deploymentResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var m deploymentModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &m)...)
+	if resp.Diagnostics.HasError() || r.engine.client == nil {
+		return
+	}
+	get := func() (api.Deployment, error) {
+		return r.engine.client.GetDeployment(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
+	}
+	d, err := get()
+	if err != nil {
+		if confirmGone(ctx, err, func() error { _, err := get(); return err }) {
+			resp.State.RemoveResource(ctx)
+			return
+		}
+		addRefusal(&resp.Diagnostics, "read deployment "+m.ID.ValueString(), err)
+		return
+	}
+	m.apply(d)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+}
+
+// Update writes bounds that changed in the configuration, and only those.
+func (r *deploymentResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var m, state deploymentModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if r.engine.client == nil {
+		notConfigured(&resp.Diagnostics)
+		return
+	}
+	endpoint, id := m.EndpointID.ValueString(), m.ID.ValueString()
+	d, err := r.engine.client.GetDeployment(ctx, endpoint, id)
+	if err == nil && !m.Autoscaling.Equal(state.Autoscaling) {
+		bounds := m.bounds()
+		d, err = r.engine.client.UpdateDeployment(ctx, endpoint, id, "autoscaling.minReplicas,autoscaling.maxReplicas", api.UpdateDeployment{Autoscaling: &bounds})
+	}
+	if err != nil {
+		addRefusal(&resp.Diagnostics, "update deployment "+id, err)
+		return
+	}
+	m.apply(d)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+	if !m.Autoscaling.Equal(state.Autoscaling) {
+		timeout, diags := m.Timeouts.Update(ctx, readyWithin)
+		resp.Diagnostics.Append(diags...)
+		r.settle(ctx, &m, timeout, &resp.Diagnostics)
+		resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+	}
+}
+
+// ImportState takes a deployment over by "endpoint_id/deployment_id".
+func (r *deploymentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	parts, err := splitImportID(req.ID, "endpoint_id", "deployment_id")
+	if err != nil {
+		resp.Diagnostics.AddError("Invalid import id", err.Error())
+		return
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("endpoint_id"), parts[0])...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), parts[1])...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("wait_ready"), true)...)
+}
+
+const (
+	readyWithin   = 30 * time.Minute
+	stoppedWithin = 20 * time.Minute
+)
+
+func (m deploymentModel) bounds() api.Autoscaling {
+	low, high := int(int64At(m.Autoscaling, "min_replicas").ValueInt64()), int(int64At(m.Autoscaling, "max_replicas").ValueInt64())
+	return api.Autoscaling{MinReplicas: &low, MaxReplicas: &high}
+}
+
+// apply takes over what the engine told. What was configured keeps its spelling.
+func (m *deploymentModel) apply(d api.Deployment) {
+	m.ID = types.StringValue(d.ID)
+	m.QualifiedName = types.StringValue(d.Name)
+	if m.Name.IsNull() {
+		m.Name = types.StringValue(d.Name[strings.LastIndex(d.Name, "/")+1:])
+	}
+	if m.Model.IsNull() || m.Model.IsUnknown() {
+		m.Model = types.StringValue(bareName(d.Model, "models"))
+	}
+	if m.Config.IsNull() || m.Config.IsUnknown() {
+		m.Config = types.StringValue(bareName(d.Config, "configs"))
+	}
+	low, high := optionalInt(d.Autoscaling.MinReplicas), optionalInt(d.Autoscaling.MaxReplicas)
+	if low.IsNull() {
+		low = types.Int64Value(0)
+	}
+	if high.IsNull() {
+		high = low
+	}
+	if m.Autoscaling.IsNull() {
+		m.Autoscaling = types.ObjectValueMust(boundsType.AttrTypes, map[string]attr.Value{"min_replicas": low, "max_replicas": high})
+	}
+	m.LiveMinReplicas, m.LiveMaxReplicas = low, high
+	m.Hardware, m.ModelRevisionID = optionalString(d.Hardware), optionalString(d.ModelRevisionID)
+	m.Status = types.StringValue(shortEnum(prefixDeploymentState, d.Status.State))
+	m.ReadyReplicas = types.Int64Value(int64(d.Status.ReadyReplicas))
+}
+
+// bareName cuts "projects/{p}/{collection}/" and a revision off a resource name.
+func bareName(name, collection string) string {
+	if _, after, ok := strings.Cut(name, "/"+collection+"/"); ok && strings.HasPrefix(name, "projects/") {
+		name = after
+	}
+	name, _, _ = strings.Cut(name, "/revisions/")
+	return name
+}
+
+// settle waits until a deployment has what its floor asks for. That the wait ends
+// early is a warning: the deployment is there and goes on by itself.
+func (r *deploymentResource) settle(ctx context.Context, m *deploymentModel, within time.Duration, diags *diag.Diagnostics) {
+	if !m.WaitReady.ValueBool() || int64At(m.Autoscaling, "min_replicas").ValueInt64() == 0 {
+		return
+	}
+	d, err := r.awaitDeployment(ctx, m.EndpointID.ValueString(), m.ID.ValueString(), within, func(d api.Deployment) bool {
+		return d.Status.State == api.DeploymentReady || d.Status.State == api.DeploymentFailed
+	})
+	if d.ID != "" {
+		m.apply(d)
+	}
+	switch {
+	case err != nil:
+		diags.AddWarning(fmt.Sprintf("Deployment %s does not answer yet", m.ID.ValueString()),
+			fmt.Sprintf("The wait ended (%v) while it was %s with %d ready replica(s). It goes on by itself; a rollout from it starts once it is READY.", err, m.Status.ValueString(), m.ReadyReplicas.ValueInt64()))
+	case d.Status.State == api.DeploymentFailed:
+		diags.AddError(fmt.Sprintf("Deployment %s failed", d.ID), sentence(d.Status.Message)+" A failed deployment cannot be restarted; look at its logs, mend the cause and apply again.")
+	}
+}

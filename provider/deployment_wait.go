@@ -1,0 +1,105 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+)
+
+const (
+	fastPoll = 250 * time.Millisecond
+	slowPoll = 10 * time.Second
+)
+
+// awaitDeployment polls until a condition holds. An engine that restarts is waited
+// out; the last deployment seen is returned with the error.
+func (r *deploymentResource) awaitDeployment(ctx context.Context, endpoint, id string, within time.Duration, done func(api.Deployment) bool) (api.Deployment, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var last api.Deployment
+	for pause := fastPoll; ; pause = min(pause*3/2, slowPoll) {
+		d, err := r.engine.client.GetDeployment(ctx, endpoint, id)
+		switch {
+		case err == nil:
+			if d.Status.State != last.Status.State || d.Status.ReadyReplicas != last.Status.ReadyReplicas {
+				tflog.Info(ctx, fmt.Sprintf("deployment %s: %s, %d ready", id, shortEnum(prefixDeploymentState, d.Status.State), d.Status.ReadyReplicas))
+			}
+			last = d
+			if done(d) {
+				return d, nil
+			}
+		case ctx.Err() != nil:
+			return last, ctx.Err()
+		case !engineclient.IsUnreachable(err):
+			return last, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return last, ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// Delete takes the deployment out of the split, stops it, lets its replicas finish
+// and deletes it. A rollout that it is a side of is named at once: nothing is
+// cancelled or stopped on the way.
+func (r *deploymentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var m deploymentModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &m)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if r.engine.client == nil {
+		notConfigured(&resp.Diagnostics)
+		return
+	}
+	endpoint, id := m.EndpointID.ValueString(), m.ID.ValueString()
+	tried := "delete deployment " + id
+	if active, found, err := r.engine.client.ActiveRollout(ctx, endpoint); err == nil && found && (active.SourceDeploymentID == id || active.TargetDeploymentID == id) {
+		addHeld(ctx, r.engine, &resp.Diagnostics, tried, endpoint)
+		return
+	}
+	within, diags := m.Timeouts.Delete(ctx, stoppedWithin)
+	resp.Diagnostics.Append(diags...)
+	if err := r.remove(ctx, endpoint, id, within); err != nil {
+		if confirmGone(ctx, err, func() error { _, err := r.engine.client.GetDeployment(ctx, endpoint, id); return err }) {
+			return
+		}
+		if engineclient.IsConflict(err) {
+			resp.Diagnostics.AddAttributeError(path.Root("id"), "Cannot "+tried, err.Error())
+			return
+		}
+		addRefusal(&resp.Diagnostics, tried, err)
+	}
+}
+
+// remove keeps the order in which no request loses its replica: out of the split,
+// then drained, then gone.
+func (r *deploymentResource) remove(ctx context.Context, endpoint, id string, within time.Duration) error {
+	if _, err := r.engine.client.SetWeight(ctx, endpoint, id, 0); err != nil {
+		return err
+	}
+	zero := 0
+	d, err := r.engine.client.UpdateDeployment(ctx, endpoint, id, "autoscaling.minReplicas,autoscaling.maxReplicas", api.UpdateDeployment{Autoscaling: &api.Autoscaling{MinReplicas: &zero, MaxReplicas: &zero}})
+	if err != nil {
+		return err
+	}
+	if d.Status.State != api.DeploymentStopped {
+		if _, err := r.awaitDeployment(ctx, endpoint, id, within, func(d api.Deployment) bool {
+			return d.Status.State == api.DeploymentStopped || (d.Status.State == api.DeploymentFailed && d.Status.ScheduledReplicas == 0)
+		}); err != nil {
+			return fmt.Errorf("its replicas have not stopped: %w", err)
+		}
+	}
+	return r.engine.client.DeleteDeployment(ctx, endpoint, id, "")
+}

@@ -1,0 +1,87 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+)
+
+// addRefusal reports an error of a call: what was tried, what the engine said, and
+// what helps. A field that the engine names becomes the attribute's path.
+func addRefusal(diags *diag.Diagnostics, tried string, err error) {
+	var refused *api.Error
+	switch {
+	case errors.As(err, &refused):
+		title, detail := "Cannot "+tried, explain(refused)
+		if refused.Param != "" {
+			diags.AddAttributeError(attributePath(refused.Param), title, detail)
+			return
+		}
+		diags.AddError(title, detail)
+	case engineclient.IsUnreachable(err):
+		diags.AddError("The engine does not answer", fmt.Sprintf("Cannot %s: %s. Check engine_url and that the engine runs.", tried, render.Inert(err.Error())))
+	case errors.Is(err, context.Canceled):
+		diags.AddError("Interrupted", fmt.Sprintf("The request to %s was interrupted before the engine answered.", tried))
+	default:
+		diags.AddError("Cannot "+tried, render.Inert(err.Error()))
+	}
+}
+
+func explain(e *api.Error) string {
+	detail := sentence(render.Inert(e.Message))
+	switch e.Status {
+	case 401:
+		detail += " The engine does not know this API key; check api_key or SLUICE_API_KEY."
+	case 403:
+		detail += " The key lacks a scope; applies need operate."
+	}
+	return fmt.Sprintf("%s (HTTP %d)", detail, e.Status)
+}
+
+// notConfigured reports that a call needs a provider configuration which is not
+// known.
+func notConfigured(diags *diag.Diagnostics) {
+	diags.AddError("The provider is not configured", "engine_url, api_key or project depends on something that is not known yet. Apply that first, for example with -target.")
+}
+
+// goneAfter is the pause before a 404 is asked about again.
+const goneAfter = 300 * time.Millisecond
+
+// confirmGone reports whether a thing that the engine did not find is really gone:
+// one answer of 404 from a restarting engine or a proxy must not drop it from the
+// state, since the next apply would make a second one.
+func confirmGone(ctx context.Context, err error, again func() error) bool {
+	if !engineclient.IsNotFound(err) {
+		return false
+	}
+	timer := time.NewTimer(goneAfter)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	}
+	return engineclient.IsNotFound(again())
+}
+
+// splitImportID cuts an import id into its parts.
+func splitImportID(id string, wanted ...string) ([]string, error) {
+	parts := strings.Split(id, "/")
+	if len(parts) != len(wanted) {
+		return nil, fmt.Errorf("%q is not of the form %s", id, strings.Join(wanted, "/"))
+	}
+	for i, p := range parts {
+		if strings.TrimSpace(p) == "" {
+			return nil, fmt.Errorf("%q has no %s", id, wanted[i])
+		}
+	}
+	return parts, nil
+}

@@ -1,0 +1,44 @@
+package provider
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+)
+
+// attributePath translates a field of the wire, "metrics[0].regressionCheck.direction",
+// to the attribute that a person wrote, metrics[0].regression_check.direction.
+func attributePath(field string) path.Path {
+	p := path.Empty()
+	for _, part := range strings.Split(field, ".") {
+		name, indices, _ := strings.Cut(part, "[")
+		if name == "" {
+			continue
+		}
+		p = p.AtName(snake(name))
+		for _, index := range strings.Split(strings.TrimSuffix(indices, "]"), "][") {
+			if i, err := strconv.Atoi(index); err == nil {
+				p = p.AtListIndex(i)
+			}
+		}
+	}
+	return p
+}
+
+// subject is a wire field in the words of HCL, for findings.
+func subject(field string) string { return snake(field) }
+
+// snake turns camelCase to snake_case.
+func snake(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsUpper(r) {
+			b.WriteByte('_')
+			r = unicode.ToLower(r)
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,83 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
+)
+
+// The plan of a rollout as typed attributes, one shape for people and policies.
+var (
+	journeyType = types.ObjectType{AttrTypes: map[string]attr.Type{
+		"step": types.Int64Type, "traffic_percent": types.Int64Type, "delta_percent": types.Int64Type,
+		"target_replicas": types.Int64Type, "source_replicas": types.Int64Type, "scale_up": types.Int64Type,
+		"wait_asked_seconds": types.Float64Type, "wait_seconds": types.Float64Type, "wait_reason": types.StringType,
+		"starts_at_seconds": types.Float64Type, "least_seconds": types.Float64Type, "gated": types.BoolType,
+	}}
+	factsType = types.ObjectType{AttrTypes: map[string]attr.Type{
+		"strategy": types.StringType, "step_count": types.Int64Type, "first_step_percent": types.Int64Type,
+		"max_step_delta_percent": types.Int64Type, "ungated_percent": types.Int64Type, "gate_count": types.Int64Type,
+		"has_gate": types.BoolType, "wait_seconds": types.Float64Type, "least_duration_seconds": types.Float64Type,
+		"final_source_replicas": types.Int64Type, "final_target_replicas": types.Int64Type,
+		"largest_scale_up": types.Int64Type, "requests_per_second_needed": types.Float64Type,
+	}}
+	findingType = types.ObjectType{AttrTypes: map[string]attr.Type{
+		"code": types.StringType, "severity": types.StringType, "subject": types.StringType,
+		"message": types.StringType, "remedy": types.StringType,
+	}}
+)
+
+func seconds(d time.Duration) types.Float64 { return types.Float64Value(d.Seconds()) }
+
+func journeyValue(j planning.Journey) types.List {
+	steps := make([]attr.Value, 0, len(j.Steps))
+	for _, st := range j.Steps {
+		steps = append(steps, types.ObjectValueMust(journeyType.AttrTypes, map[string]attr.Value{
+			"step": types.Int64Value(int64(st.Number)), "traffic_percent": types.Int64Value(int64(st.TrafficPercent)),
+			"delta_percent": types.Int64Value(int64(st.DeltaPercent)), "target_replicas": optionalInt(st.TargetReplicas),
+			"source_replicas": optionalInt(st.SourceReplicas), "scale_up": optionalInt(st.ScaleUp),
+			"wait_asked_seconds": seconds(st.AskedWait), "wait_seconds": seconds(st.Wait), "wait_reason": types.StringValue(st.WaitReason),
+			"starts_at_seconds": seconds(st.StartsAt), "least_seconds": seconds(st.Least), "gated": types.BoolValue(st.Gated),
+		}))
+	}
+	return types.ListValueMust(journeyType, steps)
+}
+
+func factsValue(j planning.Journey) types.Object {
+	t := j.Totals
+	needed := 0.0
+	for _, g := range j.Gates {
+		needed = max(needed, g.RequestsPerSecond)
+	}
+	return types.ObjectValueMust(factsType.AttrTypes, map[string]attr.Value{
+		"strategy": types.StringValue(string(j.Strategy)), "step_count": optionalInt(t.StepCount),
+		"first_step_percent":     types.Int64Value(int64(t.FirstStepPercent)),
+		"max_step_delta_percent": types.Int64Value(int64(t.MaxStepDelta)), "ungated_percent": types.Int64Value(int64(t.UngatedPercent)),
+		"gate_count": types.Int64Value(int64(t.GateCount)), "has_gate": types.BoolValue(t.GateCount > 0),
+		"wait_seconds": seconds(t.Soak), "least_duration_seconds": seconds(t.LeastDuration),
+		"final_source_replicas": types.Int64Value(int64(t.FinalSourceReplicas)), "final_target_replicas": optionalInt(t.FinalTargetReplicas),
+		"largest_scale_up": optionalInt(t.LargestScaleUp), "requests_per_second_needed": types.Float64Value(needed),
+	})
+}
+
+func findingsValue(j planning.Journey) types.List {
+	found := make([]attr.Value, 0, len(j.Findings))
+	for _, f := range j.Findings {
+		found = append(found, types.ObjectValueMust(findingType.AttrTypes, map[string]attr.Value{
+			"code": types.StringValue(string(f.Code)), "severity": types.StringValue(string(f.Severity)), "subject": types.StringValue(findingSubject(j, f)),
+			"message": types.StringValue(f.Message), "remedy": types.StringValue(f.Remedy),
+		}))
+	}
+	return types.ListValueMust(findingType, found)
+}
+
+// findingSubject is a finding's place in the words of HCL.
+func findingSubject(j planning.Journey, f planning.Finding) string {
+	if f.Subject == "strategy" && j.Strategy == "BLUE_GREEN" {
+		return "blue_green"
+	}
+	return subject(f.Subject)
+}

@@ -1,0 +1,163 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/wire"
+)
+
+var _ provider.Provider = (*sluiceProvider)(nil)
+
+// New makes the provider's constructor; version goes into the user agent.
+func New(version string) func() provider.Provider {
+	return func() provider.Provider { return &sluiceProvider{version: version} }
+}
+
+type sluiceProvider struct{ version string }
+
+type providerModel struct {
+	EngineURL types.String `tfsdk:"engine_url"`
+	APIKey    types.String `tfsdk:"api_key"`
+	Project   types.String `tfsdk:"project"`
+}
+
+// Metadata names the provider's type.
+func (p *sluiceProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
+	resp.TypeName, resp.Version = "sluice", p.version
+}
+
+// Schema is the provider block.
+func (p *sluiceProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Moves live model traffic between deployments as declared rollouts. Talks to a Sluice engine or to a hosted platform that speaks the same v2 API.",
+		Attributes: map[string]schema.Attribute{
+			"engine_url": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Address of the engine, for example `http://127.0.0.1:8420`; a `/v2` at the end may be left out. Falls back to the environment variables `SLUICE_ENGINE_URL`, then `TOGETHER_BASE_URL`.",
+			},
+			"api_key": schema.StringAttribute{
+				Optional:            true,
+				Sensitive:           true,
+				MarkdownDescription: "API key with the scope `operate`; `read` is enough for plans. Falls back to `SLUICE_API_KEY`, then `TOGETHER_API_KEY`.",
+			},
+			"project": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Project id (`proj_…`). Falls back to `SLUICE_PROJECT`, then `TOGETHER_PROJECT_ID`, then the project that the key belongs to.",
+			},
+		},
+	}
+}
+
+// setting is one provider setting with where it may come from.
+type setting struct {
+	attribute string
+	value     types.String
+	env       []string
+}
+
+// resolve prefers the configuration to the environment, in order.
+func (s setting) resolve() string {
+	if v := strings.TrimSpace(s.value.ValueString()); v != "" {
+		return v
+	}
+	for _, name := range s.env {
+		if v := strings.TrimSpace(os.Getenv(name)); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// Configure makes the client. A setting that is not known yet leaves the provider
+// without one: plans then tell what they can without the engine.
+func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
+	var m providerModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if m.EngineURL.IsUnknown() || m.APIKey.IsUnknown() || m.Project.IsUnknown() {
+		d := &engine{}
+		resp.ResourceData, resp.DataSourceData = d, d
+		return
+	}
+	url := setting{"engine_url", m.EngineURL, []string{"SLUICE_ENGINE_URL", "TOGETHER_BASE_URL"}}
+	key := setting{"api_key", m.APIKey, []string{"SLUICE_API_KEY", "TOGETHER_API_KEY"}}
+	project := setting{"project", m.Project, []string{"SLUICE_PROJECT", "TOGETHER_PROJECT_ID"}}
+	for _, s := range []setting{url, key} {
+		if s.resolve() == "" {
+			resp.Diagnostics.AddAttributeError(path.Root(s.attribute), "Missing "+s.attribute,
+				fmt.Sprintf("Set %s in the provider block, or one of the environment variables %s.", s.attribute, strings.Join(s.env, ", ")))
+		}
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	client, err := engineclient.New(engineclient.Config{
+		BaseURL: url.resolve(), APIKey: key.resolve(), Project: project.resolve(),
+		UserAgent: fmt.Sprintf("terraform-provider-sluice/%s Terraform/%s", p.version, req.TerraformVersion),
+	})
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("engine_url"), "Invalid engine", err.Error())
+		return
+	}
+	d := &engine{client: client}
+	resp.ResourceData, resp.DataSourceData = d, d
+}
+
+// Resources lists the resources.
+func (p *sluiceProvider) Resources(context.Context) []func() resource.Resource {
+	return []func() resource.Resource{newEndpointResource, newDeploymentResource, newRolloutResource}
+}
+
+// DataSources lists the data sources.
+func (p *sluiceProvider) DataSources(context.Context) []func() datasource.DataSource {
+	return []func() datasource.DataSource{newPreviewDataSource, newGateDataSource}
+}
+
+// engine is what the provider hands to its resources. client is nil while the
+// provider's configuration is not known.
+type engine struct{ client *engineclient.Client }
+
+// timings are the waits that the engine runs by: its own when it tells them, else
+// the published ones.
+func (e *engine) timings(ctx context.Context) (rollout.Timings, error) {
+	who, err := e.client.WhoAmI(ctx)
+	if err != nil {
+		return rollout.Timings{}, err
+	}
+	if who.Sluice == nil || who.Sluice.Timings == nil {
+		return rollout.DefaultTimings(), nil
+	}
+	return wire.TimingsFromAPI(*who.Sluice.Timings), nil
+}
+
+// ours reports whether the engine takes what only Sluice's own does.
+func (e *engine) ours(ctx context.Context) (bool, error) {
+	who, err := e.client.WhoAmI(ctx)
+	return who.Sluice != nil, err
+}
+
+// engineOf reads what Configure handed over. It is nil before Configure ran, as
+// during validation.
+func engineOf(data any) (*engine, error) {
+	switch d := data.(type) {
+	case nil:
+		return nil, nil //nolint:nilnil // the framework asks before it configures
+	case *engine:
+		return d, nil
+	}
+	return nil, fmt.Errorf("unexpected provider data %T; report this", data)
+}

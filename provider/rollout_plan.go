@@ -1,0 +1,313 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/wire"
+)
+
+// ModifyPlan makes the plan the product's face: the journey and findings of a new
+// rollout, a resume for one that is not over, a refusal to replace one that is
+// under way. It runs twice, at plan and again at apply, and must then say the same:
+// nothing that it writes follows a live fact.
+func (r *rolloutResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if r.engine == nil {
+		return
+	}
+	p := &rolloutPlanner{engine: r.engine, resp: resp}
+	if !req.State.Raw.IsNull() {
+		p.state = &rolloutModel{}
+		resp.Diagnostics.Append(req.State.Get(ctx, p.state)...)
+	}
+	if req.Plan.Raw.IsNull() {
+		if !resp.Diagnostics.HasError() && p.state != nil {
+			p.destroy()
+		}
+		return
+	}
+	var config rolloutModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &p.plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	p.asked = p.plan.specModel
+	p.asked.SourceDeploymentID = config.SourceDeploymentID // not the inferred one
+	if p.run(ctx); !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, &p.plan)...)
+	}
+}
+
+// rolloutPlanner carries one plan while it is made. state is nil for a create.
+type rolloutPlanner struct {
+	engine *engine
+	resp   *resource.ModifyPlanResponse
+	state  *rolloutModel
+	plan   rolloutModel
+	asked  specModel
+}
+
+func (p *rolloutPlanner) run(ctx context.Context) {
+	if p.state != nil && sameSpec(p.state.specModel, p.asked) {
+		p.keep()
+		return
+	}
+	if p.state != nil {
+		p.replace()
+	}
+	p.forget()
+	if p.engine.client == nil { // the waits are not known without the engine
+		return
+	}
+	t, err := p.engine.timings(ctx)
+	if err != nil {
+		// A plan without the engine's timings would differ from the one at apply.
+		addRefusal(&p.resp.Diagnostics, "plan a rollout", err)
+		return
+	}
+	spec, d, diags := p.asked.check(t)
+	p.resp.Diagnostics.Append(diags...)
+	if p.resp.Diagnostics.HasError() || !d.shapeKnown() {
+		return
+	}
+	j := planning.NewJourney(spec, planning.Known{Timeout: p.timeout(ctx)}, t)
+	p.plan.plan(j)
+	if !d.digestKnown() {
+		p.plan.SpecDigest = types.StringUnknown()
+	}
+	p.warn(j)
+	if d.digestKnown() && !p.plan.EndpointID.IsUnknown() {
+		p.live(ctx, d.spec, j.Digest)
+	}
+}
+
+// sameSpec reports whether a configuration asks for the rollout in the state,
+// however it is spelled. A source that is left out is the one that was inferred.
+func sameSpec(state, asked specModel) bool {
+	if asked.SourceDeploymentID.IsNull() {
+		asked.SourceDeploymentID = state.SourceDeploymentID
+	}
+	d := asked.decode()
+	return asked.EndpointID.Equal(state.EndpointID) && d.digestKnown() &&
+		planning.DigestOf(d.spec) == planning.DigestOf(state.decode().spec)
+}
+
+// keep plans for the rollout that is in the state: its spec as it is spelled there,
+// and a resume when it is not over and to be waited for.
+func (p *rolloutPlanner) keep() {
+	s := p.state
+	p.plan.specModel = s.specModel
+	p.plan.ID, p.plan.InEffect, p.plan.SpecDigest = s.ID, s.InEffect, s.SpecDigest
+	p.plan.Journey, p.plan.Facts, p.plan.Findings = s.Journey, s.Facts, s.Findings
+	p.plan.State, p.plan.Condition = s.State, s.Condition
+	p.plan.CurrentTrafficPercent, p.plan.CurrentStep = s.CurrentTrafficPercent, s.CurrentStep
+	state := rollout.State(s.State.ValueString())
+	switch {
+	case state == rollout.Canceled:
+		p.resp.Diagnostics.AddWarning(fmt.Sprintf("Rollout %s was CANCELED and is not started again by itself", s.ID.ValueString()),
+			fmt.Sprintf("Somebody decided against this spec; the split is frozen with %d%% on the target. To go another way change the spec. To start the same one again on purpose: terraform apply -replace=ADDRESS", s.CurrentTrafficPercent.ValueInt64()))
+	case !state.Terminal() && p.plan.Wait.ValueBool():
+		p.plan.State = types.StringUnknown()
+		p.plan.Condition = types.ObjectUnknown(conditionType.AttrTypes)
+		p.plan.CurrentTrafficPercent, p.plan.CurrentStep = types.Int64Unknown(), types.Int64Unknown()
+	}
+}
+
+// replace asks for another rollout in the place of the one in the state, which must
+// be over, or be allowed to be cancelled.
+func (p *rolloutPlanner) replace() {
+	s := p.state
+	for name, pair := range map[string][2]attr.Value{
+		"endpoint_id":           {p.plan.EndpointID, s.EndpointID},
+		"source_deployment_id":  {p.plan.SourceDeploymentID, s.SourceDeploymentID},
+		"target_deployment_id":  {p.plan.TargetDeploymentID, s.TargetDeploymentID},
+		"canary":                {p.plan.Canary, s.Canary},
+		"blue_green":            {p.plan.BlueGreen, s.BlueGreen},
+		"rolling":               {p.plan.Rolling, s.Rolling},
+		"metrics":               {p.plan.Metrics, s.Metrics},
+		"final_source_replicas": {p.plan.FinalSourceReplicas, s.FinalSourceReplicas},
+		"final_target_replicas": {p.plan.FinalTargetReplicas, s.FinalTargetReplicas},
+	} {
+		if !pair[0].Equal(pair[1]) {
+			p.resp.RequiresReplace = append(p.resp.RequiresReplace, path.Root(name))
+		}
+	}
+	state := rollout.State(s.State.ValueString())
+	if state.Terminal() || state == rollout.Pending {
+		return
+	}
+	id, percent := s.ID.ValueString(), s.CurrentTrafficPercent.ValueInt64()
+	if s.DestroyBehavior.ValueString() == destroyCancel {
+		p.resp.Diagnostics.AddWarning("The spec changed: rollout "+id+" is cancelled first",
+			fmt.Sprintf("It is %s with %d%% on the target. Its destroy_behavior is \"cancel\", so the apply freezes the split there and starts another rollout from it.", state, percent))
+		return
+	}
+	p.resp.Diagnostics.AddError("The spec changed, but rollout "+id+" is under way",
+		fmt.Sprintf("It is %s with %d%% on the target and holds endpoint %s. A rollout is never edited. Put the spec back to wait for it, or let it end, or cancel it and apply again: %s",
+			state, percent, s.EndpointID.ValueString(), render.DefaultCommand(render.Cancel, s.EndpointID.ValueString(), id)))
+}
+
+// forget makes everything that a new rollout brings unknown.
+func (p *rolloutPlanner) forget() {
+	if p.asked.SourceDeploymentID.IsNull() {
+		p.plan.SourceDeploymentID = types.StringUnknown()
+	}
+	p.plan.ID, p.plan.State, p.plan.SpecDigest = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
+	p.plan.Condition, p.plan.InEffect = types.ObjectUnknown(conditionType.AttrTypes), types.ObjectUnknown(inEffectType.AttrTypes)
+	p.plan.CurrentTrafficPercent, p.plan.CurrentStep = types.Int64Unknown(), types.Int64Unknown()
+	p.plan.Journey, p.plan.Findings = types.ListUnknown(journeyType), types.ListUnknown(findingType)
+	p.plan.Facts = types.ObjectUnknown(factsType.AttrTypes)
+}
+
+func (p *rolloutPlanner) timeout(ctx context.Context) time.Duration {
+	if p.plan.Timeouts.IsNull() || p.plan.Timeouts.IsUnknown() || !p.plan.Wait.ValueBool() {
+		return 0
+	}
+	d, _ := p.plan.Timeouts.Create(ctx, 0)
+	return d
+}
+
+// warn repeats the findings that call for caution, one warning a code so that
+// Terraform does not fold them.
+func (p *rolloutPlanner) warn(j planning.Journey) {
+	said := map[planning.Code]bool{}
+	for _, f := range j.Findings {
+		if f.Severity != planning.Caution || said[f.Code] {
+			continue
+		}
+		said[f.Code] = true
+		at := attributePath(f.Subject)
+		if f.Subject == "strategy" {
+			at = p.asked.pathOf("strategy")
+		}
+		p.resp.Diagnostics.AddAttributeWarning(at, string(f.Code)+": "+f.Message, sentence(f.Remedy))
+	}
+}
+
+// live adds, for the human reader, what the engine thinks of the spec now. Policies
+// find the same in the data source sluice_rollout_preview. What the engine would
+// refuse whatever happens is an error at its attribute.
+func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest string) {
+	endpoint := p.plan.EndpointID.ValueString()
+	active, found, err := p.engine.client.ActiveRollout(ctx, endpoint)
+	if err != nil {
+		tflog.Info(ctx, "no live facts for the plan: "+err.Error())
+		return
+	}
+	if found {
+		if p.state == nil && !isSame(active, spec, digest) {
+			p.resp.Diagnostics.AddWarning("The endpoint is held by another rollout", heldBy(endpoint, active)+" The apply is refused before anything is touched while it lasts.")
+		}
+		return
+	}
+	if spec.SourceDeploymentID == "" {
+		if spec.SourceDeploymentID, err = inferSource(ctx, p.engine, endpoint, spec.TargetDeploymentID); err != nil {
+			p.resp.Diagnostics.AddAttributeWarning(path.Root("source_deployment_id"), "The source cannot be inferred now", sentence(err.Error()))
+			return
+		}
+	}
+	preview, err := p.engine.client.PreviewRollout(ctx, endpoint, spec)
+	if err != nil {
+		p.previewRefused(ctx, err)
+		return
+	}
+	for _, w := range preview.Warnings {
+		p.resp.Diagnostics.AddWarning(render.Inert(w.Code), sentence(render.Inert(w.Message)))
+	}
+}
+
+func (p *rolloutPlanner) previewRefused(ctx context.Context, err error) {
+	var refused *api.Error
+	if errors.As(err, &refused) && refused.Code == api.CodeInvalidArgument {
+		addRefusal(&p.resp.Diagnostics, "make this rollout", err)
+		return
+	}
+	tflog.Info(ctx, "no preview for the plan: "+err.Error())
+}
+
+// destroy tells what a destroy will do with a rollout that is not over.
+func (p *rolloutPlanner) destroy() {
+	s := p.state
+	state := rollout.State(s.State.ValueString())
+	if state.Terminal() || state == rollout.Pending {
+		return
+	}
+	id, percent := s.ID.ValueString(), s.CurrentTrafficPercent.ValueInt64()
+	if s.DestroyBehavior.ValueString() == destroyCancel {
+		p.resp.Diagnostics.AddWarning("Destroying rollout "+id+" cancels it",
+			fmt.Sprintf("It is %s. Its destroy_behavior is \"cancel\": the split freezes at %d/%d (source/target), both sides keep serving, then the record is deleted.", state, 100-percent, percent))
+		return
+	}
+	p.resp.Diagnostics.AddWarning("Destroying rollout "+id+" will be refused while it is under way",
+		fmt.Sprintf("It is %s with %d%% on the target and holds endpoint %s. Let it end, cancel it (%s), or set destroy_behavior = \"cancel\".",
+			state, percent, s.EndpointID.ValueString(), render.DefaultCommand(render.Cancel, s.EndpointID.ValueString(), id)))
+}
+
+// isSame reports whether an open rollout is the one that a spec asks for: by the
+// digest that it carries, or, where the engine keeps none, by what it shows.
+func isSame(r api.Rollout, spec api.RolloutSpec, digest string) bool {
+	if r.Sluice != nil && r.Sluice.Digest != "" {
+		return r.Sluice.Digest == digest
+	}
+	if r.TargetDeploymentID != spec.TargetDeploymentID || (spec.SourceDeploymentID != "" && r.SourceDeploymentID != spec.SourceDeploymentID) {
+		return false
+	}
+	if r.Sluice != nil && r.Sluice.Spec != nil {
+		told := *r.Sluice.Spec
+		if spec.SourceDeploymentID == "" {
+			told.SourceDeploymentID = ""
+		}
+		return planning.DigestOf(told) == planning.DigestOf(spec)
+	}
+	asked, _ := wire.SpecFromAPI(spec)
+	return shortEnum(api.PrefixStrategy, r.Strategy) == string(asked.Strategy) && sameLadder(r, asked)
+}
+
+func sameLadder(r api.Rollout, s rollout.Spec) bool {
+	if len(s.Steps) == 0 {
+		return true
+	}
+	if len(s.Steps) != len(r.Status.Steps) {
+		return false
+	}
+	for i, st := range s.Steps {
+		if r.Status.Steps[i].TargetTrafficPercent != st.Percent {
+			return false
+		}
+	}
+	return true
+}
+
+// inferSource finds the one deployment that serves and is not the target.
+func inferSource(ctx context.Context, e *engine, endpoint, target string) (string, error) {
+	ep, err := e.client.GetEndpoint(ctx, endpoint)
+	if err != nil {
+		return "", err
+	}
+	var serving []string
+	for _, w := range ep.TrafficSplit {
+		if w.Weight > 0 && w.DeploymentID != target {
+			serving = append(serving, w.DeploymentID)
+		}
+	}
+	switch len(serving) {
+	case 1:
+		return serving[0], nil
+	case 0:
+		return "", fmt.Errorf("no deployment of endpoint %s other than the target has a weight in its split, so there is no traffic to move", endpoint)
+	}
+	return "", fmt.Errorf("several deployments of endpoint %s serve (%v); name the source", endpoint, serving)
+}

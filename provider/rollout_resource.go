@@ -1,0 +1,210 @@
+package provider
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+)
+
+var (
+	_ resource.ResourceWithConfigure      = (*rolloutResource)(nil)
+	_ resource.ResourceWithImportState    = (*rolloutResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*rolloutResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*rolloutResource)(nil)
+)
+
+func newRolloutResource() resource.Resource { return &rolloutResource{} }
+
+type rolloutResource struct{ engine *engine }
+
+// Metadata names the resource.
+func (r *rolloutResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_rollout"
+}
+
+// Configure takes the client.
+func (r *rolloutResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	e, err := engineOf(req.ProviderData)
+	if err != nil {
+		resp.Diagnostics.AddError("Provider data", err.Error())
+	}
+	r.engine = e
+}
+
+// ValidateConfig refuses what can never be right, at its attribute, without the
+// engine. The engine's shortest window is checked with the plan.
+func (r *rolloutResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var m rolloutModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	offline := rollout.DefaultTimings()
+	offline.MinimumWindow = 0
+	_, _, diags := m.check(offline)
+	resp.Diagnostics.Append(diags...)
+}
+
+// ImportState takes a rollout over by "endpoint_id/rollout_id". The next read fills
+// in its spec as it was asked.
+func (r *rolloutResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	parts, err := splitImportID(req.ID, "endpoint_id", "rollout_id")
+	if err != nil {
+		resp.Diagnostics.AddError("Invalid import id", err.Error())
+		return
+	}
+	for name, value := range map[string]any{
+		"endpoint_id": parts[0], "id": parts[1], "on_parked": parkedWarn, "destroy_behavior": destroyRefuse, "wait": true,
+	} {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
+	}
+}
+
+// Read refreshes the state; a rollout whose record is gone for sure leaves it.
+func (r *rolloutResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var m rolloutModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &m)...)
+	if resp.Diagnostics.HasError() || r.engine.client == nil {
+		return
+	}
+	get := func() (api.Rollout, error) {
+		return r.engine.client.GetRollout(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
+	}
+	live, err := get()
+	if err != nil {
+		if confirmGone(ctx, err, func() error { _, err := get(); return err }) {
+			resp.State.RemoveResource(ctx)
+			return
+		}
+		addRefusal(&resp.Diagnostics, "read rollout "+m.ID.ValueString(), err)
+		return
+	}
+	if m.TargetDeploymentID.IsNull() { // an import: the spec comes from the engine
+		m.fill(specOf(live))
+		if live.Sluice != nil && live.Sluice.Digest != "" {
+			m.SpecDigest = types.StringValue(live.Sluice.Digest)
+		}
+	}
+	m.apply(live)
+	if m.Journey.IsNull() {
+		t, err := r.engine.timings(ctx)
+		if err != nil {
+			addRefusal(&resp.Diagnostics, "read the engine's timings", err)
+			return
+		}
+		spec, _, _ := m.check(t)
+		m.plan(planning.NewJourney(spec, planning.Known{}, t))
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+}
+
+// specOf is a rollout's spec as it was asked. An engine that does not echo it
+// leaves the ladder, which its steps tell.
+func specOf(r api.Rollout) api.RolloutSpec {
+	if r.Sluice != nil && r.Sluice.Spec != nil {
+		return *r.Sluice.Spec
+	}
+	out := api.RolloutSpec{SourceDeploymentID: r.SourceDeploymentID, TargetDeploymentID: r.TargetDeploymentID}
+	switch rollout.Strategy(shortEnum(api.PrefixStrategy, r.Strategy)) {
+	case rollout.Canary:
+		out.Canary = &api.Canary{}
+		for _, st := range r.Status.Steps {
+			out.Canary.Steps = append(out.Canary.Steps, api.CanaryStep{Traffic: st.TargetTrafficPercent})
+		}
+	case rollout.BlueGreen:
+		out.BlueGreen = &api.BlueGreen{}
+	case rollout.Rolling:
+		out.Rolling = &api.Rolling{}
+	}
+	return out
+}
+
+// plan writes what follows from the spec alone.
+func (m *rolloutModel) plan(j planning.Journey) {
+	m.Journey, m.Facts, m.Findings = journeyValue(j), factsValue(j), findingsValue(j)
+	if m.SpecDigest.IsNull() || m.SpecDigest.IsUnknown() {
+		m.SpecDigest = types.StringValue(j.Digest)
+	}
+}
+
+// apply takes over what the engine tells. Everything it sets is known afterwards.
+func (m *rolloutModel) apply(r api.Rollout) {
+	m.ID, m.EndpointID = types.StringValue(r.ID), types.StringValue(orElse(r.EndpointID, m.EndpointID.ValueString()))
+	if m.SourceDeploymentID.IsNull() || m.SourceDeploymentID.IsUnknown() {
+		m.SourceDeploymentID = types.StringValue(r.SourceDeploymentID)
+	}
+	m.State = types.StringValue(shortEnum(api.PrefixRolloutState, r.State))
+	m.Condition = conditionValue(r.Status.Condition)
+	m.CurrentTrafficPercent = types.Int64Value(0)
+	if r.CurrentTrafficPercent != nil {
+		m.CurrentTrafficPercent = types.Int64Value(int64(*r.CurrentTrafficPercent))
+	}
+	m.CurrentStep = types.Int64Null()
+	if r.CurrentStep != nil {
+		m.CurrentStep = types.Int64Value(int64(*r.CurrentStep) + 1)
+	}
+	m.InEffect = inEffectValue(r)
+}
+
+func orElse(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+func conditionValue(c *api.Condition) types.Object {
+	if c == nil {
+		return types.ObjectNull(conditionType.AttrTypes)
+	}
+	rows := make([]attr.Value, 0, len(c.Metrics))
+	for _, row := range c.Metrics {
+		rows = append(rows, rowValue(row))
+	}
+	return types.ObjectValueMust(conditionType.AttrTypes, map[string]attr.Value{
+		"category": types.StringValue(shortEnum(api.PrefixCategory, c.Category)), "message": types.StringValue(c.Message),
+		"at_step": types.Int64Value(int64(c.AtStep) + 1), "observed_at": types.StringValue(c.ObservedAt.UTC().Format(time.RFC3339)),
+		"metrics": types.ListValueMust(rowType, rows),
+	})
+}
+
+func rowValue(row api.MetricRow) types.Object {
+	v := map[string]attr.Value{
+		"name": types.StringValue(row.Name), "percentile": optionalInt(row.Percentile),
+		"verdict": optionalString(shortEnum(api.PrefixVerdict, row.Verdict)), "check": optionalString(shortEnum(api.PrefixCheck, row.Check)),
+		"target_value": types.Float64PointerValue(row.TargetValue), "source_value": types.Float64PointerValue(row.SourceValue),
+		"max_regression_percent": types.Float64PointerValue(row.MaxRegressionPercent), "threshold": types.Float64PointerValue(row.Threshold),
+		"regression_percent": types.Float64Null(), "target_samples": types.Int64Null(), "source_samples": types.Int64Null(), "samples_needed": types.Int64Null(),
+	}
+	if x := row.Sluice; x != nil {
+		v["regression_percent"] = types.Float64PointerValue(x.RegressionPercent)
+		v["target_samples"] = types.Int64Value(int64(x.TargetSamples))
+		v["source_samples"] = types.Int64Value(int64(x.SourceSamples))
+		v["samples_needed"] = types.Int64Value(int64(x.SamplesNeeded))
+	}
+	return types.ObjectValueMust(rowType.AttrTypes, v)
+}
+
+func inEffectValue(r api.Rollout) types.Object {
+	x := r.Sluice
+	if x == nil {
+		return types.ObjectNull(inEffectType.AttrTypes)
+	}
+	wait := types.Float64Null()
+	if x.Soak != nil {
+		wait = seconds(time.Duration(*x.Soak))
+	}
+	return types.ObjectValueMust(inEffectType.AttrTypes, map[string]attr.Value{
+		"wait_seconds": wait, "seed_percent": types.Int64Value(int64(x.SeedPercent)),
+		"final_source_replicas": types.Int64Value(int64(x.FinalSource)), "final_target_replicas": types.Int64Value(int64(x.FinalTarget)),
+		"step_count": types.Int64Value(int64(r.Status.TotalSteps)),
+	})
+}

@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+)
+
+// progress tells each change of a rollout in Terraform's log.
+type progress struct{ ctx context.Context }
+
+// Changed logs what a poll found new.
+func (p progress) Changed(c engineclient.Change) {
+	r := c.After
+	fields := map[string]any{"rollout_id": r.ID, "state": engineclient.Short(r.State), "elapsed": c.Elapsed.Round(time.Second).String()}
+	line := fmt.Sprintf("rollout %s: %s, %d%% on the target", r.ID, engineclient.Short(r.State), percentOf(r))
+	if r.CurrentStep != nil {
+		line = fmt.Sprintf("rollout %s: step %d of %d, %d%% on the target, %s", r.ID, *r.CurrentStep+1, r.Status.TotalSteps, percentOf(r), engineclient.Short(r.State))
+		fields["step"] = *r.CurrentStep + 1
+	}
+	if x := r.Sluice; x != nil && x.Phase != "" {
+		line += " (" + x.Phase + ")"
+		if x.NextEvent != "" {
+			line += "; next: " + render.Inert(x.NextEvent)
+		}
+	}
+	tflog.Info(p.ctx, line, fields)
+}
+
+// Lost logs that polls fail and the wait goes on.
+func (p progress) Lost(err error, elapsed time.Duration) {
+	tflog.Warn(p.ctx, fmt.Sprintf("the engine does not answer; waiting on: %v", err), map[string]any{"elapsed": elapsed.Round(time.Second).String()})
+}
+
+func percentOf(r api.Rollout) int {
+	if r.CurrentTrafficPercent == nil {
+		return 0
+	}
+	return *r.CurrentTrafficPercent
+}
+
+// await waits and takes over how it ended. Whatever that was, the model is fully
+// known afterwards and the diagnostics hold warnings only.
+func (r *rolloutResource) await(ctx context.Context, m *rolloutModel, live api.Rollout, within time.Duration, diags *diag.Diagnostics) {
+	waiting, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	got, err := r.engine.client.Await(waiting, live.EndpointID, live.ID, progress{ctx})
+	if got.Rollout.State != "" {
+		live = got.Rollout
+	}
+	m.apply(live)
+	if err != nil {
+		waitEnded(ctx, diags, live, within, err)
+		return
+	}
+	switch got.Outcome {
+	case engineclient.Completed:
+	case engineclient.Canceled:
+		diags.AddWarning(fmt.Sprintf("Rollout %s was canceled while it was waited for", live.ID),
+			fmt.Sprintf("The split is frozen at %d/%d (source/target), both sides keep serving. This spec is not started again by itself; change it to go another way.", 100-percentOf(live), percentOf(live)))
+	case engineclient.WasParked:
+		parked(m, diags, live)
+	}
+}
+
+// parked tells a park as what it is: a decision that waits for a person.
+func parked(m *rolloutModel, diags *diag.Diagnostics, live api.Rollout) {
+	if m.OnParked.ValueString() == parkedSilent {
+		return
+	}
+	park := render.ParkOf(live, render.Options{})
+	step := ""
+	if live.CurrentStep != nil {
+		step = fmt.Sprintf(" at step %d of %d", *live.CurrentStep+1, live.Status.TotalSteps)
+	}
+	diags.AddWarning(fmt.Sprintf("Rollout %s is parked: %s%s with %d%% on the target", live.ID, park.Category, step, percentOf(live)),
+		park.Text()+"\n\nThe resource is saved and not tainted; a later apply waits on. A red pipeline: data source sluice_rollout_gate.")
+}
+
+// waitEnded tells why a wait is over while the rollout is not.
+func waitEnded(ctx context.Context, diags *diag.Diagnostics, live api.Rollout, within time.Duration, err error) {
+	where := fmt.Sprintf("It is %s with %d%% on the target, goes on at the engine, and is saved here untainted. The next apply waits for it again.", engineclient.Short(live.State), percentOf(live))
+	var unexpected *engineclient.UnexpectedState
+	switch {
+	case ctx.Err() != nil:
+		diags.AddWarning(fmt.Sprintf("Interrupted: rollout %s goes on", live.ID), where)
+	case errors.Is(err, context.DeadlineExceeded):
+		diags.AddWarning(fmt.Sprintf("Rollout %s is not over after %s", live.ID, planning.Span(within)), where+" An apply that ends like this exits 0; the data source sluice_rollout_gate makes a pipeline red.")
+	case errors.As(err, &unexpected):
+		diags.AddWarning(fmt.Sprintf("Rollout %s is in a state that this version does not know", live.ID), sentence(unexpected.Error()))
+	default:
+		diags.AddWarning(fmt.Sprintf("Rollout %s is not watched any longer", live.ID), fmt.Sprintf("%s (%v)", where, err))
+	}
+}
