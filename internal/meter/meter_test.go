@@ -242,3 +242,15 @@ func TestAnyHistoryIsReadBackExactly(t *testing.T) {
 		})
 	})
 }
+
+func TestAStretchOfThePastIsSummedUp(t *testing.T) {
+	c := newClock()
+	m, start := meterAt(c), c.now()
+	for range 4 { // one request a second, of 0, 100, 200 and 300 ms
+		serve(m, c, "dep_a", 1, time.Duration(c.now().Sub(start).Seconds())*100*time.Millisecond, OK)
+		c.pass(time.Second - c.now().Sub(start)%time.Second)
+	}
+	assert.EqualValues(t, 4, m.Between("dep_a", start, c.now()).Requests)
+	assert.EqualValues(t, 2, m.Between("dep_a", start.Add(time.Second), start.Add(3*time.Second)).Requests)
+	assert.Zero(t, m.Between("dep_none", start, c.now()).Requests)
+}

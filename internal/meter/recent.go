@@ -44,6 +44,15 @@ func (m *Meter) Recent(deployment string, length time.Duration) Summary {
 	return m.summary(deployment, span{max(from, m.first()), now}, now)
 }
 
+// Between sums up a stretch of time like Recent, as far back as the meter
+// remembers: the slot that holds its start counts whole, and what ended after to
+// does not.
+func (m *Meter) Between(deployment string, from, to time.Time) Summary {
+	now := m.now().UnixNano()
+	start := max(m.slotStart(nanos(from)), m.first(), now-m.retention)
+	return m.summary(deployment, span{start, min(nanos(to), now)}, now)
+}
+
 // Points cuts [from, to) into stretches of one step, itself rounded up to whole
 // slots, aligned to the step so that the charts of two deployments share their
 // axis. Only closed slots are read.

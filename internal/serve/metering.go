@@ -29,18 +29,8 @@ func (m metering) Rate(deployment string, window time.Duration) engine.Rate {
 
 // Usage sums up a stretch of time that lies in the meter's memory.
 func (m metering) Usage(deployment string, from, to time.Time) engine.Usage {
-	var u engine.Usage
-	points := m.Points(deployment, from, to, to.Sub(from))
-	for _, p := range points {
-		u.Requests += int64(p.Requests)
-		u.ServerErrors += int64(p.ServerErrors)
-		u.P50, u.P99 = max(u.P50, p.P50MS), max(u.P99, p.P99MS)
-	}
-	if u.Requests > 0 {
-		u.ErrorRate = float64(u.ServerErrors) / float64(u.Requests)
-		u.PerSecond = float64(u.Requests) / to.Sub(from).Seconds()
-	}
-	return u
+	s := m.Between(deployment, from, to)
+	return engine.Usage{Requests: int64(s.Requests), ServerErrors: int64(s.ServerErrors), ErrorRate: s.ErrorRate, PerSecond: s.RPS, P50: s.P50MS, P99: s.P99MS}
 }
 
 // slotKeeper saves the meter's closed slots, so that a step that is soaking when
