@@ -1,0 +1,1 @@
+terraform import sluice_deployment.qwen25 ep_0123456789/dep_0123456789

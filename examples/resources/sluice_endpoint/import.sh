@@ -1,0 +1,1 @@
+terraform import sluice_endpoint.chat ep_0123456789

@@ -1,0 +1,1 @@
+terraform import sluice_rollout.qwen35 ep_0123456789/rol_0123456789
