@@ -183,6 +183,7 @@ func (w *world) settle() {
 		if d.Changed || moved || died {
 			continue
 		}
+		w.watch.settled(w.record())
 		w.due = d.Due
 		if len(d.Effects) > 0 {
 			w.due = earlier(w.due, w.now.Add(backOff))

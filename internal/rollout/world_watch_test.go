@@ -63,13 +63,45 @@ func (v *watch) splitting(r Rollout, percent int) {
 		if r.State != Running && r.State != Stabilizing {
 			v.blame("split: raised to %d%% in %s", percent, r.State)
 		}
-		if percent != r.Rung().Percent || target < r.Rung().Need || target < min(TargetFor(r.Journey.FinalTarget, percent), r.Rung().Need) {
+		if percent != r.Rung().Percent || target < r.Rung().Need || target < enough(r, percent) {
 			v.blame("split: %d%% on a target with %d ready, step %d needs %d", percent, target, r.Step+1, r.Rung().Need)
 		}
 	case percent < served && (r.State == SystemPaused || r.State == Paused):
 		if n := r.Journey.NeedAt(percent); source < n.Source {
 			v.blame("split: held at %d%% with %d source replicas ready of %d", percent, source, n.Source)
 		}
+	}
+}
+
+// enough is what the target needs for a share, worked out apart from the core: the
+// share rounded up, or what the step asked for instead.
+func enough(r Rollout, percent int) int {
+	n := (r.Journey.FinalTarget*percent + 99) / 100
+	for _, st := range r.Spec.Steps {
+		if st.Percent >= percent && st.Replicas != nil && st.Percent < 100 {
+			n = min(n, *st.Replicas)
+		}
+	}
+	return n
+}
+
+// settled checks what holds whenever the runner has nothing more to do at once.
+func (v *watch) settled(r Rollout) {
+	target := v.w.target.count(ready)
+	working := r.State == Running || r.State == Stabilizing
+	switch r.Phase {
+	case PhasePropagating, PhaseDraining, PhaseSoaking, PhaseGating, PhaseConfirming:
+		if working && v.w.router.served == r.Percent && target < enough(r, r.Percent) {
+			v.blame("capacity: %s at %d%% with %d target replicas ready, not %d", r.Phase, r.Percent, target, enough(r, r.Percent))
+		}
+	case PhaseChecking, PhaseScaling, PhaseShifting, PhaseReleasing:
+	}
+	still := v.w.router.failing == "" && v.w.router.lands == never
+	if h := r.Hold; h != nil && r.State.Parked() && still && v.w.router.served > *h {
+		v.blame("hold: %d%% is served while %d%% shall be held", v.w.router.served, *h)
+	}
+	if r.State == Cancelling && still || r.State == Pausing {
+		v.blame("control: still %s", r.State)
 	}
 }
 
@@ -233,7 +265,19 @@ func (v *watch) checkPassed(old, r Rollout, i int) {
 	if held := v.w.now.Sub(old.SteadySince); old.SteadySince.IsZero() || held < r.Journey.Soak {
 		v.blame("step %d passed after a soak of %v, not %v", i+1, held, r.Journey.Soak)
 	}
+	for _, rule := range r.Spec.Rules {
+		window := rule.Window
+		if window == 0 {
+			window = 5 * time.Minute
+		}
+		if held := v.w.now.Sub(old.SteadySince); held < window+90*time.Second {
+			v.blame("step %d passed after %v, its window is %v", i+1, held, window)
+		}
+	}
 	for _, row := range r.Steps[i].Rows {
+		if row.Verdict == VerdictPass && row.TargetSamples < map[int]int{0: 1, 50: 2, 95: 20, 99: 100}[row.Rule.Percentile] {
+			v.blame("step %d passed on %d samples", i+1, row.TargetSamples)
+		}
 		if row.Verdict != VerdictPass && row.Verdict != VerdictNone {
 			v.blame("step %d passed with %s %s", i+1, row.Rule.Metric, row.Verdict)
 		}
