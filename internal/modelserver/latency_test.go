@@ -13,11 +13,11 @@ import (
 
 func TestLatencyReadsWhatItWrites(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                       "0s",
-		"120ms":                  "120ms",
-		" normal( 120ms , 20ms)": "normal(120ms,20ms)",
-		"LogNormal(120ms,0.3)":   "lognormal(120ms,0.3)",
-		"uniform(50ms,200ms)":    "uniform(50ms,200ms)",
+		"":                      "0s",
+		"120ms":                 "120ms",
+		"normal( 120ms , 20ms)": "normal(120ms,20ms)",
+		"LogNormal(120ms,0.3)":  "lognormal(120ms,0.3)",
+		"uniform(50ms,200ms)":   "uniform(50ms,200ms)",
 	} {
 		l, err := modelserver.ParseLatency(in)
 		require.NoError(t, err, in)

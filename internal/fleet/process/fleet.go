@@ -33,9 +33,9 @@ type Fleet struct {
 	configs map[string]string // deployment → hash of the config that new replicas start with
 	closed  bool
 
-	left     context.Context // ends when the fleet leaves its replicas to the next one
+	left     context.Context //nolint:containedctx // of the fleet, not of a call: ends when the fleet leaves its replicas to the next one
 	leave    context.CancelFunc
-	hurried  context.Context // ends when drains and stops may take no more time
+	hurried  context.Context //nolint:containedctx // likewise: ends when drains and stops may take no more time
 	hurry    context.CancelFunc
 	routines sync.WaitGroup
 }

@@ -2,8 +2,10 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"strconv"
 )
 
 // portTries bounds how often a port is asked for, and how often a clash is
@@ -17,8 +19,11 @@ func systemPort() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err = errors.Join(err, l.Close()); err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(port)
 }
 
 // portTaken reports whether somebody listens on the port.

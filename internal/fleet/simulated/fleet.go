@@ -35,9 +35,9 @@ type Fleet struct {
 	stuck    map[string]bool // deployments whose replicas do not become ready
 	serial   int
 	closed   bool
-	after    []func()      // runs once the listeners know of the change
-	wake     chan struct{} // something may be due earlier than the driver thinks
-	life     context.Context
+	after    []func()        // runs once the listeners know of the change
+	wake     chan struct{}   // something may be due earlier than the driver thinks
+	life     context.Context //nolint:containedctx // of the fleet, not of a call: ends drains and the driver
 	end      context.CancelFunc
 	routines sync.WaitGroup
 }
@@ -67,17 +67,17 @@ func (f *Fleet) newID() string {
 
 // Ensure keeps the workload running.
 func (f *Fleet) Ensure(_ context.Context, w rollout.Workload) error {
-	return f.change(func(time.Time) error { return f.roster.Ensure(w) })
+	return f.change(func(time.Time) error { return f.roster.Ensure(w) }) //nolint:contextcheck // a drain outlives the call that caused it
 }
 
 // SetDesired is the autoscaler's wish.
 func (f *Fleet) SetDesired(_ context.Context, deployment string, n int) error {
-	return f.change(func(time.Time) error { return f.roster.SetDesired(deployment, n) })
+	return f.change(func(time.Time) error { return f.roster.SetDesired(deployment, n) }) //nolint:contextcheck // as above
 }
 
 // Remove ends the deployment.
 func (f *Fleet) Remove(_ context.Context, deployment string) error {
-	return f.change(func(time.Time) error {
+	return f.change(func(time.Time) error { //nolint:contextcheck // as above
 		f.roster.Remove(deployment)
 		delete(f.stuck, deployment)
 		return nil
