@@ -132,7 +132,7 @@ func (f *Fleet) drain(o fleet.Order, now time.Time) {
 func (f *Fleet) quiesce(ctx context.Context, r rollout.Replica, limit time.Duration) {
 	defer f.routines.Done()
 	_ = f.cfg.Quiesce.Await(ctx, r, limit)
-	_ = f.change(func(time.Time) error { f.vanish(f.virtual[r.ID]); return nil }) // only refused when closed, which ends it too
+	_ = f.change(func(time.Time) error { f.vanish(f.virtual[r.ID]); return nil }) //nolint:contextcheck // the next drain has a life of its own; only refused when closed, which ends it too
 }
 
 // vanish stops the backend and reports the replica gone once nothing is left of
