@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	checks := worldsOf
 	if testing.Short() {
-		checks = 300
+		checks = 1000
 	}
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
@@ -63,9 +63,28 @@ func drawWorld(t *rapid.T) *world {
 	}
 	w.router.delay = time.Duration(rapid.SampledFrom([]int{0, 0, 1, 20}).Draw(t, "router delay")) * time.Second
 	w.meter.rate.set(w.now, rapid.SampledFrom([]float64{0, 0.01, 5, 5, 100}).Draw(t, "rate"))
+	w.timings = drawTimings(t)
 	w.fleet()
 	w.create(drawSpec(t, w.router.served))
 	return w
+}
+
+// drawTimings are those of the platform, or an operator's own: without looks, with no
+// confirmation, without waits, or compressed for a demo.
+func drawTimings(t *rapid.T) Timings {
+	ts := DefaultTimings()
+	switch rapid.SampledFrom([]string{"", "", "", "no looks", "no confirmation", "no waits", "compressed"}).Draw(t, "timings") {
+	case "no looks":
+		ts.PeekEvery = 0
+	case "no confirmation":
+		ts.Confirmation, ts.PeekEvery = 0, 0
+	case "no waits":
+		ts.Propagation, ts.GateSettle, ts.Stabilization, ts.IngestionLag = 0, 0, 0, 0
+	case "compressed":
+		ts.Propagation, ts.IngestionLag, ts.DefaultWindow, ts.DefaultInterval = 2*time.Second, 3*time.Second, 15*time.Second, 5*time.Second
+		ts.Confirmation, ts.PeekEvery, ts.GateSettle = 4*time.Second, 700*time.Millisecond, 200*time.Millisecond
+	}
+	return ts
 }
 
 func drawSpec(t *rapid.T, seed int) Spec {

@@ -20,6 +20,11 @@ type Change struct {
 	Delete      []Ref
 }
 
+// Empty reports whether there is nothing to write.
+func (c Change) Empty() bool {
+	return len(c.Endpoints)+len(c.Deployments)+len(c.Rollouts)+len(c.Keys)+len(c.Events)+len(c.Answers)+len(c.Delete) == 0
+}
+
 // Ref names a stored row to delete. A version of 0 deletes whatever is there.
 type Ref struct {
 	Kind    Kind

@@ -196,7 +196,8 @@ func (v *watch) checkTold(n int) {
 }
 
 func same(a, b Event) bool {
-	return a.At.Equal(b.At) && a.Type == b.Type && a.Message == b.Message && a.Subject == b.Subject
+	step := a.Step == nil && b.Step == nil || a.Step != nil && b.Step != nil && *a.Step == *b.Step
+	return step && a.At.Equal(b.At) && a.Type == b.Type && a.Message == b.Message && a.Subject == b.Subject
 }
 
 // checkMove checks that the state moved along the table, at most two edges in one
@@ -268,9 +269,9 @@ func (v *watch) checkPassed(old, r Rollout, i int) {
 	for _, rule := range r.Spec.Rules {
 		window := rule.Window
 		if window == 0 {
-			window = 5 * time.Minute
+			window = v.w.timings.DefaultWindow
 		}
-		if held := v.w.now.Sub(old.SteadySince); held < window+90*time.Second {
+		if held := v.w.now.Sub(old.SteadySince); held < window+v.w.timings.IngestionLag {
 			v.blame("step %d passed after %v, its window is %v", i+1, held, window)
 		}
 	}
