@@ -24,7 +24,7 @@ hardware:
   - {id: 1xtest, gpu_type: none, price_cents_per_hour: 249, capacity: 8}
 configs:
   - {id: cr_stable, models: [demo/stable], hardware: 1xtest, simulated: {cold_start: 50ms, latency: 5ms}}
-  - {id: cr_slow, models: [demo/candidate], hardware: 1xtest, simulated: {cold_start: 50ms, latency: 40ms}}
+  - {id: cr_slow, models: [demo/candidate], hardware: 1xtest, simulated: {cold_start: 50ms, latency: 300ms}}
   - {id: cr_good, models: [demo/candidate], hardware: 1xtest, simulated: {cold_start: 50ms, latency: 5ms}}
   - {id: cr_never, models: [demo/never], hardware: 1xtest, simulated: {cold_start: 1h}}
 timings:

@@ -11,7 +11,7 @@ data "sluice_rollout_preview" "qwen35" {
 
 check "fits_now" {
   assert {
-    condition     = data.sluice_rollout_preview.qwen35.feasible
+    condition     = data.sluice_rollout_preview.qwen35.feasible != false
     error_message = coalesce(data.sluice_rollout_preview.qwen35.shortfall, "not feasible")
   }
 }
