@@ -101,5 +101,24 @@ func (r *deploymentResource) remove(ctx context.Context, endpoint, id string, wi
 			return fmt.Errorf("its replicas have not stopped: %w", err)
 		}
 	}
-	return r.engine.client.DeleteDeployment(ctx, endpoint, id, "")
+	return r.deleteStopped(ctx, endpoint, id)
+}
+
+// deleteStopped deletes without an etag, so a refusal as stale only means that
+// something else of the endpoint was written at the same instant, as when two of
+// its deployments go at once.
+func (r *deploymentResource) deleteStopped(ctx context.Context, endpoint, id string) error {
+	for try := 1; ; try++ {
+		err := r.engine.client.DeleteDeployment(ctx, endpoint, id, "")
+		if !engineclient.IsStale(err) || try >= 8 {
+			return err
+		}
+		timer := time.NewTimer(time.Duration(try) * 50 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
 }

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -106,7 +108,7 @@ func previewAttributes() map[string]schema.Attribute {
 		"final_source_replicas": schema.Int64Attribute{Optional: true, MarkdownDescription: "As in `sluice_rollout`."},
 		"final_target_replicas": schema.Int64Attribute{Optional: true, MarkdownDescription: "As in `sluice_rollout`."},
 
-		"feasible":             schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the peak fits now; null when the engine does not tell."},
+		"feasible":             schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the peak fits now; null when the engine does not tell, or would refuse the rollout as things stand (see `warnings`)."},
 		"shortfall":            schema.StringAttribute{Computed: true, MarkdownDescription: "What is missing when it does not."},
 		"source_replicas":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Source replicas now."},
 		"target_replicas":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Target replicas now."},
@@ -232,7 +234,7 @@ func (d *previewDataSource) read(ctx context.Context, m *previewModel, asked api
 		}
 		asked.SourceDeploymentID, spec.Source = source, source
 	}
-	preview, err := d.engine.client.PreviewRollout(ctx, endpoint, asked)
+	preview, refusal, err := d.preview(ctx, endpoint, asked)
 	if err != nil {
 		addRefusal(diags, "preview the rollout", err)
 		return
@@ -245,10 +247,43 @@ func (d *previewDataSource) read(ctx context.Context, m *previewModel, asked api
 	m.SourceDeploymentID = types.StringValue(asked.SourceDeploymentID)
 	m.TrafficSplit = splitValue(ep.TrafficSplit)
 	m.LockHolder = holderValue(active, found)
+	if refusal != nil {
+		m.refused(spec, refusal, t)
+		m.PlanDigest = types.StringValue(planDigest(planning.Digest(spec), ep, preview))
+		return
+	}
 	m.preview(preview)
-	j := m.journey(spec, preview, target, t)
+	j := m.journey(spec, preview, t)
 	m.price(ctx, d.engine.client, target, preview, j)
 	m.PlanDigest = types.StringValue(planDigest(j.Digest, ep, preview))
+}
+
+// preview asks the engine. What it refuses of a spec that is right in itself follows
+// from what stands (after the rollout has completed its own first step is below the
+// standing share): a fact for the reader, not an error that would end every plan.
+func (d *previewDataSource) preview(ctx context.Context, endpoint string, spec api.RolloutSpec) (api.Preview, *api.Error, error) {
+	p, err := d.engine.client.PreviewRollout(ctx, endpoint, spec)
+	var refused *api.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest {
+		return api.Preview{}, refused, nil
+	}
+	return p, nil, err
+}
+
+// codeRefused is the warning of a preview that the engine refused.
+const codeRefused = "CREATE_WILL_REJECT"
+
+// refused fills in what is known without the engine's preview.
+func (m *previewModel) refused(spec rollout.Spec, why *api.Error, t rollout.Timings) {
+	j := planning.NewJourney(spec, planning.Known{}, t)
+	m.Feasible, m.Shortfall, m.FrozenPair = types.BoolNull(), types.StringNull(), types.BoolNull()
+	m.SourceReplicas, m.TargetReplicas, m.LandingMin, m.LandingMax = types.Int64Null(), types.Int64Null(), types.Int64Null(), types.Int64Null()
+	m.PeakReplicas, m.SeedPercent, m.OverlapCostCents = types.Int64Null(), types.Int64Null(), types.Float64Null()
+	m.Hardware = types.ObjectNull(hardwareType.AttrTypes)
+	m.Journey, m.Facts, m.Findings = journeyValue(j), factsValue(j), findingsValue(j)
+	m.Warnings = types.ListValueMust(warningType, []attr.Value{types.ObjectValueMust(warningType.AttrTypes, map[string]attr.Value{
+		"code": types.StringValue(codeRefused), "message": types.StringValue(why.Message),
+	})})
 }
 
 func holderValue(r api.Rollout, found bool) types.Object {
@@ -286,7 +321,7 @@ func seedOf(p api.Preview) int {
 }
 
 // journey plans on what stands, with the same code as the resource.
-func (m *previewModel) journey(spec rollout.Spec, p api.Preview, target api.Deployment, t rollout.Timings) planning.Journey {
+func (m *previewModel) journey(spec rollout.Spec, p api.Preview, t rollout.Timings) planning.Journey {
 	basis := &rollout.Basis{
 		SourceReplicas: p.SourceReplicas, TargetReplicas: p.TargetReplicas, Seed: seedOf(p),
 		TargetBounds: rollout.Bounds{Min: p.TargetMinReplicas, Max: p.TargetMaxReplicas},

@@ -1,0 +1,581 @@
+package testacc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/probe"
+	"github.com/sluice-dev/terraform-provider-sluice/provider"
+)
+
+var inProcess = map[string]func() (tfprotov6.ProviderServer, error){
+	"sluice": providerserver.NewProtocol6WithError(provider.New("test")()),
+}
+
+// house is the configuration that the tests share: an endpoint with a deployment
+// that serves and a stopped candidate, and a rollout between them.
+type house struct {
+	url, key  string
+	candidate string // serving config of the target
+	rollout   string // body of the rollout; empty for none
+	extra     string
+}
+
+const averageGate = `
+  metrics = [{
+    name   = "router_latency"
+    stat   = "AVG"
+    window = "1s"
+    regression_check = { direction = "HIGHER_IS_WORSE", max_regression_percent = 100 }
+  }]`
+
+const canaryBody = `
+  canary = { steps = [{ traffic = 10 }, { traffic = 50 }, { traffic = 100 }] }`
+
+func (h house) hcl() string {
+	if h.candidate == "" {
+		h.candidate = "cr_good"
+	}
+	out := fmt.Sprintf(`
+provider "sluice" {
+  engine_url = %q
+  api_key    = %q
+}
+resource "sluice_endpoint" "chat" {
+  name = "chat"
+}
+resource "sluice_deployment" "stable" {
+  endpoint_id            = sluice_endpoint.chat.id
+  name                   = "stable"
+  model                  = "demo/stable"
+  config                 = "cr_stable"
+  autoscaling            = { min_replicas = 1, max_replicas = 1 }
+  initial_traffic_weight = 1
+}
+resource "sluice_deployment" "candidate" {
+  endpoint_id = sluice_endpoint.chat.id
+  name        = "candidate"
+  model       = "demo/candidate"
+  config      = %q
+  autoscaling = { min_replicas = 0, max_replicas = 0 }
+}
+`, h.url, h.key, h.candidate)
+	if h.rollout != "" {
+		out += fmt.Sprintf(`
+resource "sluice_rollout" "test" {
+  endpoint_id          = sluice_endpoint.chat.id
+  source_deployment_id = sluice_deployment.stable.id
+  target_deployment_id = sluice_deployment.candidate.id
+  %s
+}
+`, h.rollout)
+	}
+	return out + h.extra
+}
+
+// seen keeps what the state of a test's resources says between its steps.
+type seen struct{ endpoint, rollout string }
+
+func (s *seen) remember(state *terraform.State) error {
+	for name, to := range map[string]*string{"sluice_endpoint.chat": &s.endpoint, "sluice_rollout.test": &s.rollout} {
+		r, ok := state.RootModule().Resources[name]
+		if !ok {
+			return fmt.Errorf("%s is not in the state", name)
+		}
+		if r.Primary.Tainted {
+			return fmt.Errorf("%s is tainted", name)
+		}
+		*to = r.Primary.ID
+	}
+	return nil
+}
+
+// stays checks that the rollout is still the one remembered.
+func (s *seen) stays(state *terraform.State) error {
+	before := s.rollout
+	if err := s.remember(state); err != nil {
+		return err
+	}
+	if before != s.rollout {
+		return fmt.Errorf("rollout %s was replaced by %s", before, s.rollout)
+	}
+	return nil
+}
+
+func (e *testEngine) house(rollout string) house {
+	return house{url: e.APIURL, key: e.Key, rollout: rollout}
+}
+
+// traffic sends steady requests until the test ends, and fails it for any answer
+// that is not a 200 once the first one was.
+func (e *testEngine) traffic(t *testing.T, rps float64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.untilServed(ctx)
+		tally, err := probe.Run(ctx, probe.Config{BaseURL: e.GatewayURL + "/v1", Model: "acme/chat", RPS: rps})
+		if err == nil && tally.Non200() > 0 && tally.FirstBad != nil && ctx.Err() == nil {
+			t.Errorf("%s", tally)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// untilServed waits until the gateway answers for the endpoint.
+func (e *testEngine) untilServed(ctx context.Context) {
+	for ctx.Err() == nil {
+		short, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+		_, err := probe.Run(short, probe.Config{BaseURL: e.GatewayURL + "/v1", Model: "acme/chat", RPS: 100})
+		cancel()
+		req, reqErr := http.NewRequestWithContext(ctx, http.MethodPost, e.GatewayURL+"/v1/chat/completions", strings.NewReader(`{"model":"acme/chat","messages":[{"role":"user","content":"hi"}]}`))
+		if err != nil || reqErr != nil {
+			continue
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			continue
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			return
+		}
+	}
+}
+
+// reaches waits until a rollout is in a state.
+func (e *testEngine) reaches(t *testing.T, endpoint, id string, states ...string) api.Rollout {
+	t.Helper()
+	var last api.Rollout
+	require.Eventually(t, func() bool {
+		r, err := e.Client.GetRollout(t.Context(), endpoint, id)
+		if err != nil {
+			return false
+		}
+		last = r
+		for _, s := range states {
+			if engineclient.Short(r.State) == s {
+				return true
+			}
+		}
+		return false
+	}, 20*time.Second, 20*time.Millisecond, "rollout %s did not reach %v", id, states)
+	return last
+}
+
+func attr(name, key, value string) resource.TestCheckFunc {
+	return resource.TestCheckResourceAttr(name, key, value)
+}
+
+func TestTerraformCompletesImportsAndPlansNothingAfterwards(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	var s seen
+	h := e.house(canaryBody + averageGate)
+	h.extra = `
+data "sluice_rollout_preview" "test" {
+  endpoint_id          = sluice_endpoint.chat.id
+  source_deployment_id = sluice_deployment.stable.id
+  target_deployment_id = sluice_deployment.candidate.id
+  canary               = { steps = [{ traffic = 10 }, { traffic = 100 }] }
+}
+data "sluice_rollout_gate" "test" {
+  endpoint_id = sluice_rollout.test.endpoint_id
+  rollout_id  = sluice_rollout.test.id
+  depends_on  = [sluice_rollout.test]
+}`
+	// The same rollout spelled another way: full enums, other durations.
+	respelled := h
+	respelled.rollout = canaryBody + `
+  metrics = [{
+    name   = "router_latency"
+    stat   = "METRIC_STAT_TYPE_AVG"
+    window = "1000ms"
+    regression_check = { direction = "REGRESSION_DIRECTION_HIGHER_IS_WORSE", max_regression_percent = 100 }
+  }]`
+	withoutSource := strings.Replace(h.hcl(), "  source_deployment_id = sluice_deployment.stable.id\n  target_deployment_id = sluice_deployment.candidate.id\n  \n", "  target_deployment_id = sluice_deployment.candidate.id\n", 1)
+	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: inProcess, Steps: []resource.TestStep{
+		{
+			Config: h.hcl(),
+			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+				plancheck.ExpectResourceAction("sluice_rollout.test", plancheck.ResourceActionCreate),
+				knownAtPlan{"sluice_rollout.test", []string{"journey", "facts", "findings"}},
+			}, PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
+			Check: resource.ComposeTestCheckFunc(
+				s.remember,
+				attr("sluice_rollout.test", "state", "COMPLETED"),
+				attr("sluice_rollout.test", "current_traffic_percent", "100"),
+				attr("sluice_rollout.test", "journey.#", "3"),
+				attr("sluice_rollout.test", "facts.first_step_percent", "10"),
+				attr("sluice_rollout.test", "journey.0.wait_seconds", "1.2"),
+				attr("sluice_rollout.test", "in_effect.wait_seconds", "1.2"),
+				attr("data.sluice_rollout_preview.test", "feasible", "true"),
+				attr("data.sluice_rollout_preview.test", "journey.1.target_replicas", "1"),
+				attr("data.sluice_rollout_preview.test", "hardware.price_cents_per_hour", "249"),
+				attr("data.sluice_rollout_gate.test", "state", "COMPLETED"),
+				attr("sluice_deployment.candidate", "autoscaling.min_replicas", "0"),
+			),
+		},
+		{Config: respelled.hcl(), ConfigPlanChecks: onlyEmpty()},
+		{Config: withoutSource, ConfigPlanChecks: onlyEmpty()},
+		{
+			ResourceName: "sluice_rollout.test", ImportState: true, ImportStateVerify: true,
+			ImportStateIdFunc: func(*terraform.State) (string, error) { return s.endpoint + "/" + s.rollout, nil },
+		},
+		{
+			Config: h.hcl(), ResourceName: "sluice_rollout.test", ImportState: true, ImportStateKind: resource.ImportBlockWithID,
+			ImportStateIdFunc: func(*terraform.State) (string, error) { return s.endpoint + "/" + s.rollout, nil },
+		},
+		{ResourceName: "sluice_endpoint.chat", ImportState: true, ImportStateVerify: true},
+		{
+			ResourceName: "sluice_deployment.candidate", ImportState: true, ImportStateVerify: true,
+			ImportStateVerifyIgnore: []string{"autoscaling"}, // the rollout has raised the bounds; asked for is what was asked for
+			ImportStateIdFunc: func(state *terraform.State) (string, error) {
+				return s.endpoint + "/" + state.RootModule().Resources["sluice_deployment.candidate"].Primary.ID, nil
+			},
+		},
+	}})
+	_, err := e.Client.GetEndpoint(t.Context(), s.endpoint)
+	require.True(t, engineclient.IsNotFound(err), "the destroy took everything away: %v", err)
+}
+
+func onlyEmpty() resource.ConfigPlanChecks {
+	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
+}
+
+// knownAtPlan checks that attributes are wholly known in the plan.
+type knownAtPlan struct {
+	address    string
+	attributes []string
+}
+
+func (k knownAtPlan) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
+	for _, rc := range req.Plan.ResourceChanges {
+		if rc.Address != k.address {
+			continue
+		}
+		unknown, _ := rc.Change.AfterUnknown.(map[string]any)
+		for _, a := range k.attributes {
+			b, err := json.Marshal(unknown[a])
+			if err != nil || bytes.Contains(b, []byte("true")) {
+				resp.Error = errors.Join(resp.Error, fmt.Errorf("%s.%s is not known at plan: %s", k.address, a, b))
+			}
+		}
+	}
+}
+
+// A parked apply ends with a warning, saved and untainted; the next plan is a
+// resume; what a person decides meanwhile is attached to and ends it.
+func TestTerraformParksUntaintedAndASecondApplyAttaches(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	e.traffic(t, 60)
+	var s seen
+	h := e.house(canaryBody + averageGate)
+	h.candidate = "cr_slow"
+	gated := h
+	gated.extra = `
+data "sluice_rollout_gate" "test" {
+  endpoint_id = sluice_rollout.test.endpoint_id
+  rollout_id  = sluice_rollout.test.id
+  depends_on  = [sluice_rollout.test]
+}`
+	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: inProcess, Steps: []resource.TestStep{
+		{
+			Config: h.hcl(), ExpectNonEmptyPlan: true,
+			Check: resource.ComposeTestCheckFunc(
+				s.remember,
+				attr("sluice_rollout.test", "state", "SYSTEM_PAUSED"),
+				attr("sluice_rollout.test", "condition.category", "METRIC_REGRESSION"),
+				attr("sluice_rollout.test", "condition.metrics.0.verdict", "BREACHED"),
+				attr("sluice_rollout.test", "current_traffic_percent", "10"),
+				attr("sluice_rollout.test", "current_step", "1"),
+			),
+		},
+		{Config: gated.hcl(), ExpectError: regexp.MustCompile(`(?s)is SYSTEM_PAUSED.*Three ways on`)},
+		{
+			PreConfig: func() {
+				_, err := e.Client.PromoteRollout(t.Context(), s.endpoint, s.rollout, api.Control{})
+				require.NoError(t, err)
+			},
+			Config: h.hcl(),
+			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+				plancheck.ExpectResourceAction("sluice_rollout.test", plancheck.ResourceActionUpdate),
+			}, PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
+			Check: resource.ComposeTestCheckFunc(s.stays, attr("sluice_rollout.test", "state", "COMPLETED")),
+		},
+	}})
+}
+
+// A person's cancel is a decision about one spec: it is not started again by
+// itself; another spec is, as another rollout.
+func TestTerraformLeavesACanceledRolloutAloneUntilTheSpecChanges(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	var s seen
+	slow := e.house(`canary = { steps = [{ traffic = 10 }, { traffic = 100 }], step_interval = "1h" }
+  wait = false`)
+	changed := e.house(`blue_green = {}`)
+	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: inProcess, Steps: []resource.TestStep{
+		{Config: slow.hcl(), Check: s.remember},
+		// Under way, a changed spec is refused at plan, with the holder's name.
+		{
+			PreConfig: func() { e.reaches(t, s.endpoint, s.rollout, "STABILIZING") },
+			Config:    changed.hcl(), ExpectError: regexp.MustCompile(`(?s)is under way.*STABILIZING`),
+		},
+		// So is a destroy, immediately, and nothing is canceled on the way.
+		{Config: slow.hcl(), Destroy: true, ExpectError: regexp.MustCompile(`(?s)is under way and is\s+not\s+destroyed`)},
+		{
+			PreConfig: func() {
+				require.Equal(t, "STABILIZING", engineclient.Short(e.reaches(t, s.endpoint, s.rollout, "STABILIZING").State))
+				_, err := e.Client.CancelRollout(t.Context(), s.endpoint, s.rollout, api.Control{Reason: "not today"})
+				require.NoError(t, err)
+				e.reaches(t, s.endpoint, s.rollout, "CANCELED")
+			},
+			Config:           strings.Replace(slow.hcl(), "wait = false", "", 1),
+			ConfigPlanChecks: resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
+			Check:            resource.ComposeTestCheckFunc(s.stays, attr("sluice_rollout.test", "state", "CANCELED")),
+		},
+		{
+			Config: changed.hcl(),
+			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+				plancheck.ExpectResourceAction("sluice_rollout.test", plancheck.ResourceActionDestroyBeforeCreate),
+			}, PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
+			Check: attr("sluice_rollout.test", "state", "COMPLETED"),
+		},
+	}})
+}
+
+// L1: a wait that times out leaves the id in the state, untainted; the next apply
+// goes on waiting and nothing is destroyed. L5: what moves meanwhile is no
+// inconsistency. The destroy at the end cancels, since it was told to.
+func TestTerraformTimeoutGoesOnWaitingNextTime(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	var s seen
+	h := e.house(`canary = { steps = [{ traffic = 50 }, { traffic = 100 }], step_interval = "2s" }
+  destroy_behavior = "cancel"
+  timeouts         = { create = "500ms", update = "500ms" }`)
+	patient := e.house(`canary = { steps = [{ traffic = 50 }, { traffic = 100 }], step_interval = "2s" }
+  destroy_behavior = "cancel"`)
+	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: inProcess, Steps: []resource.TestStep{
+		{Config: h.hcl(), ExpectNonEmptyPlan: true, Check: s.remember},
+		{Config: patient.hcl(), Check: resource.ComposeTestCheckFunc(s.stays, attr("sluice_rollout.test", "state", "COMPLETED")),
+			ConfigPlanChecks: resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}},
+	}})
+}
+
+// Another rollout on the endpoint is named before anything is accepted. A start
+// that the engine refuses leaves nothing behind.
+func TestTerraformIsRefusedByAnotherRolloutAndByAStartThatCannotBe(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	var endpoint string
+	base := e.house("")
+	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: inProcess, Steps: []resource.TestStep{
+		{Config: base.hcl(), Check: func(state *terraform.State) error {
+			ep := state.RootModule().Resources["sluice_endpoint.chat"].Primary.ID
+			endpoint = ep
+			stable, candidate := state.RootModule().Resources["sluice_deployment.stable"].Primary.ID, state.RootModule().Resources["sluice_deployment.candidate"].Primary.ID
+			r, err := e.Client.CreateRollout(t.Context(), ep, api.RolloutSpec{SourceDeploymentID: stable, TargetDeploymentID: candidate, Rolling: &api.Rolling{}}, "")
+			t.Logf("made %s", r.ID)
+			return err
+		}},
+		{Config: e.house(`blue_green = {}`).hcl(), ExpectError: regexp.MustCompile(`(?s)held by (another )?rollout.*rol_`)},
+		{
+			PreConfig: func() {
+				r, found, err := e.Client.ActiveRollout(t.Context(), endpoint)
+				require.NoError(t, err)
+				require.True(t, found)
+				require.Equal(t, "PENDING", engineclient.Short(r.State), "nothing was touched")
+				require.NoError(t, e.Client.DeleteRollout(t.Context(), endpoint, r.ID, ""))
+			},
+			// A rollout to the side that serves everything: the start is refused.
+			Config: strings.NewReplacer("source_deployment_id = sluice_deployment.stable.id", "source_deployment_id = sluice_deployment.candidate.id",
+				"target_deployment_id = sluice_deployment.candidate.id", "target_deployment_id = sluice_deployment.stable.id").Replace(e.house(`blue_green = {}`).hcl()),
+			ExpectError: regexp.MustCompile(`(?s)no\s+weight in\s+the\s+traffic\s+split`),
+		},
+		{Config: base.hcl(), Check: func(*terraform.State) error {
+			_, found, err := e.Client.ActiveRollout(t.Context(), endpoint)
+			if found {
+				return errors.New("a refused rollout holds the endpoint")
+			}
+			return err
+		}},
+	}})
+}
+
+// workspace is a folder in which the real terraform runs the real binary.
+type workspace struct {
+	dir string
+	env []string
+}
+
+// newWorkspace writes a configuration and points terraform at the built provider.
+func newWorkspace(t *testing.T, e *testEngine, hcl string) *workspace {
+	t.Helper()
+	binary := os.Getenv("SLUICE_TEST_BINARY")
+	require.NotEmpty(t, binary, "SLUICE_TEST_BINARY names the built binary; make test sets it")
+	dir, plugins := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Symlink(binary, filepath.Join(plugins, "terraform-provider-sluice")))
+	rc := filepath.Join(plugins, "terraform.rc")
+	require.NoError(t, os.WriteFile(rc, []byte(fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"sluice-dev/sluice\" = %q\n  }\n  direct {}\n}\n", plugins)), 0o600))
+	w := &workspace{dir: dir}
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "TF_") && !strings.HasPrefix(kv, "SLUICE_") && !strings.HasPrefix(kv, "TOGETHER_") {
+			w.env = append(w.env, kv)
+		}
+	}
+	w.env = append(w.env, "TF_CLI_CONFIG_FILE="+rc, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "SLUICE_ENGINE_URL="+e.APIURL, "SLUICE_API_KEY="+e.Key)
+	w.write(t, hcl)
+	return w
+}
+
+const required = `terraform {
+  required_providers {
+    sluice = { source = "sluice-dev/sluice" }
+  }
+}
+`
+
+func (w *workspace) write(t *testing.T, hcl string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(hcl), 0o600))
+}
+
+// command is terraform in the workspace, with its output.
+func (w *workspace) command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	path := os.Getenv("TF_ACC_TERRAFORM_PATH")
+	if path == "" {
+		path = "terraform"
+	}
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = w.dir, w.env, &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd, &out
+}
+
+// run returns the output and the exit code.
+func (w *workspace) run(t *testing.T, args ...string) (string, int) {
+	t.Helper()
+	cmd, out := w.command(t.Context(), args...)
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(t, err)
+	}
+	return out.String(), cmd.ProcessState.ExitCode()
+}
+
+func (w *workspace) apply(t *testing.T, args ...string) string {
+	t.Helper()
+	out, code := w.run(t, append([]string{"apply", "-auto-approve", "-no-color", "-input=false"}, args...)...)
+	require.Zero(t, code, out)
+	return out
+}
+
+// activeRollout waits for the endpoint's open rollout.
+func (e *testEngine) activeRollout(t *testing.T) api.Rollout {
+	t.Helper()
+	var found api.Rollout
+	require.Eventually(t, func() bool {
+		for ep, err := range e.Client.Endpoints(t.Context(), engineclient.ListOptions{}) {
+			if err != nil {
+				return false
+			}
+			if r, ok, err := e.Client.ActiveRollout(t.Context(), ep.ID); err == nil && ok && r.State != engineclient.StatePending {
+				found = r
+				return true
+			}
+		}
+		return false
+	}, 30*time.Second, 20*time.Millisecond)
+	return found
+}
+
+// slowRollout waits long enough in its first step for a signal to hit it.
+const slowRollout = `canary = { steps = [{ traffic = 50 }, { traffic = 100 }], step_interval = "4s" }`
+
+// realHouse is a house whose provider reads the environment.
+func realHouse(h house) string {
+	text := h.hcl()
+	_, rest, _ := strings.Cut(text, "}\n")
+	return required + "provider \"sluice\" {}\n" + rest
+}
+
+// An apply that is interrupted loses nothing: the rollout goes on, is saved and not
+// tainted, and the next apply waits for the same one.
+func TestInterruptedApplyLosesNothing(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	w := newWorkspace(t, e, realHouse(e.house(slowRollout)))
+	cmd, out := w.command(t.Context(), "apply", "-auto-approve", "-no-color", "-input=false")
+	require.NoError(t, cmd.Start())
+	r := e.activeRollout(t)
+	e.reaches(t, r.EndpointID, r.ID, "STABILIZING")
+	signaled := time.Now()
+	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT))
+	err := cmd.Wait()
+	require.Error(t, err, "an interrupted run is not green: %s", out)
+	require.Less(t, time.Since(signaled), 3*time.Second)
+	require.Contains(t, out.String(), "Interrupted: rollout "+r.ID+" goes on")
+
+	show, _ := w.run(t, "show", "-no-color")
+	require.Contains(t, show, r.ID)
+	require.NotContains(t, show, "tainted")
+	plan, code := w.run(t, "plan", "-no-color", "-detailed-exitcode")
+	require.Equal(t, 2, code, plan)
+	require.Contains(t, plan, "0 to add, 1 to change, 0 to destroy")
+	w.apply(t)
+	require.Equal(t, "COMPLETED", engineclient.Short(e.reaches(t, r.EndpointID, r.ID, "COMPLETED").State))
+	plan, code = w.run(t, "plan", "-no-color", "-detailed-exitcode")
+	require.Equal(t, 0, code, plan)
+}
+
+// A killed apply loses Terraform's state but not the rollout: the next create finds
+// the open rollout of the same spec and adopts it.
+func TestKilledApplyIsAdoptedByTheNext(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	w := newWorkspace(t, e, realHouse(e.house("")))
+	w.apply(t)
+	w.write(t, realHouse(e.house(slowRollout)))
+	cmd, out := w.command(t.Context(), "apply", "-auto-approve", "-no-color", "-input=false")
+	require.NoError(t, cmd.Start())
+	r := e.activeRollout(t)
+	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL))
+	require.Error(t, cmd.Wait(), out)
+	require.NoError(t, os.RemoveAll(filepath.Join(w.dir, ".terraform.tfstate.lock.info")))
+	plan, code := w.run(t, "plan", "-no-color", "-lock=false", "-detailed-exitcode")
+	require.Equal(t, 2, code, plan)
+	require.Contains(t, plan, "1 to add")
+	w.apply(t, "-lock=false")
+	all, err := engineclient.Collect(e.Client.Rollouts(t.Context(), r.EndpointID, ""))
+	require.NoError(t, err)
+	require.Len(t, all, 1, "no second rollout was started")
+	require.Equal(t, "COMPLETED", engineclient.Short(all[0].State))
+}
