@@ -138,7 +138,7 @@ func deeds() []string {
 		"kill target", "kill source", "stick target", "heal target",
 		"autoscale source", "autoscale target", "bound target", "bound source", "floor target", "free", "unlimited",
 		"rate", "measure", "measure", "NaN", "meter blind", "meter sees", "mute target", "unmute target",
-		"routers fail", "routers work", "split",
+		"routers fail", "routers work", "split", "outage",
 	}
 }
 
@@ -178,6 +178,8 @@ func happen(t *rapid.T, w *world) {
 			return // rare, and only while a rollout holds the split
 		}
 		text = fmt.Sprintf("split %d", rapid.IntRange(0, 100).Draw(t, "percent"))
+	case "outage":
+		text = `outage "the fleet does not answer"`
 	case "routers fail":
 		text = `routers fail "no gateway answers"`
 	}

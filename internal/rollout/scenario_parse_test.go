@@ -470,6 +470,8 @@ func parseTraffic(words []string, reason string) (func(*world), error) {
 			m.set(w.now, map[string]float64{"mute": 1}[words[0]])
 			w.meter.mute[id] = m
 		}, nil
+	case text == "outage": // the runner cannot see or change the world
+		return func(w *world) { w.outage(reason) }, nil
 	case text == "routers fail":
 		return func(w *world) { w.router.failing = reason }, nil
 	case text == "routers work":

@@ -302,6 +302,16 @@ func (w *world) command() bool {
 	return true
 }
 
+// outage is what a runner does that can neither look nor act.
+func (w *world) outage(why string) {
+	if w.stored == nil {
+		return
+	}
+	if d := ParkOn(w.record(), DependencyOutage, why, w.now); d.Changed {
+		w.commit(d.Rollout, d.Events)
+	}
+}
+
 // control presses one of a person's controls.
 func (w *world) control(press func(Rollout) (Rollout, []Event, error)) error {
 	r, events, err := press(w.record())
