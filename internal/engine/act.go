@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
@@ -68,7 +69,56 @@ func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, percent int) e
 	if err != nil {
 		return fmt.Errorf("set the split: %w", err)
 	}
-	return e.routes.apply(ctx, r.EndpointID)
+	err = e.routes.apply(ctx, r.EndpointID)
+	var refused *routeError
+	if errors.As(err, &refused) {
+		// The routers keep the old split, and so must the record: otherwise the next
+		// route that they take, for whatever reason, would move the traffic of a
+		// rollout that is parked by then.
+		if back := e.followServed(ctx, r); back != nil {
+			err = errors.Join(err, back)
+		}
+	}
+	return err
+}
+
+// followServed makes the recorded pair of a rollout the one that is served.
+func (e *Engine) followServed(ctx context.Context, r rollout.Rollout) error {
+	served, ok := e.Router.Serving(r.EndpointID)
+	if !ok {
+		return nil
+	}
+	err := e.update(ctx, func() (rollout.Change, error) {
+		ep, err := e.Store.Endpoint(ctx, r.EndpointID)
+		if err != nil || ep.Pair == nil || ep.Pair.RolloutID != r.ID {
+			return rollout.Change{}, err
+		}
+		ep.Pair, ep.Generation, ep.UpdatedAt = served.Pair, e.routes.next(), e.Now()
+		return rollout.Change{Endpoints: []rollout.Endpoint{ep}}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("keep the split that is served: %w", err)
+	}
+	return nil
+}
+
+// carrying counts the replicas by which a deployment's weight counts: those that
+// the routers send to; for one that has none just now, what its autoscaler wants,
+// since a moment's death is not a smaller share. A stopped one has none.
+func (e *Engine) carrying(ctx context.Context, endpoint, deployment string) float64 {
+	served, ok := e.Router.Serving(endpoint)
+	if n := memberOf(served, deployment).Ready(); ok && n > 0 {
+		return float64(n)
+	}
+	status, err := e.Fleet.Observe(ctx, deployment)
+	if err != nil {
+		e.Logger.Warn("observe for a share", "deployment", deployment, "error", err)
+		return 1
+	}
+	if status.Ready > 0 {
+		return float64(status.Ready)
+	}
+	return float64(status.Desired)
 }
 
 // pairShare is the part of the endpoint's traffic that the pair has as the rollout
@@ -76,12 +126,7 @@ func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, percent int) e
 func (e *Engine) pairShare(ctx context.Context, ep rollout.Endpoint, r rollout.Rollout) float64 {
 	var pair, all float64
 	for _, w := range ep.Split {
-		status, err := e.Fleet.Observe(ctx, w.Deployment)
-		if err != nil {
-			e.Logger.Warn("observe for the pair's share", "deployment", w.Deployment, "error", err)
-			continue
-		}
-		mass := w.Weight * float64(status.Ready)
+		mass := w.Weight * e.carrying(ctx, ep.ID, w.Deployment)
 		all += mass
 		if w.Deployment == r.Spec.Source || w.Deployment == r.Spec.Target {
 			pair += mass
@@ -105,9 +150,7 @@ func (e *Engine) releaseSplit(ctx context.Context, r rollout.Rollout, percent in
 		if ep.Pair == nil {
 			return rollout.Change{}, nil
 		}
-		if ep.Split, err = e.standing(ctx, ep, *ep.Pair, percent); err != nil {
-			return rollout.Change{}, err
-		}
+		ep.Split = e.standing(ctx, ep, *ep.Pair, percent)
 		ep.Pair, ep.Generation, ep.UpdatedAt = nil, e.routes.next(), e.Now()
 		return rollout.Change{Endpoints: []rollout.Endpoint{ep}}, nil
 	})
@@ -117,11 +160,8 @@ func (e *Engine) releaseSplit(ctx context.Context, r rollout.Rollout, percent in
 	return e.routes.apply(ctx, r.EndpointID)
 }
 
-func (e *Engine) standing(ctx context.Context, ep rollout.Endpoint, p rollout.Pair, percent int) ([]rollout.Weight, error) {
-	ready := func(id string) (float64, error) {
-		s, err := e.Fleet.Observe(ctx, id)
-		return float64(max(1, s.Ready)), err
-	}
+// standing is a split in which the pair has its share by weights.
+func (e *Engine) standing(ctx context.Context, ep rollout.Endpoint, p rollout.Pair, percent int) []rollout.Weight {
 	var others float64
 	var out []rollout.Weight
 	for _, w := range ep.Split {
@@ -129,20 +169,10 @@ func (e *Engine) standing(ctx context.Context, ep rollout.Endpoint, p rollout.Pa
 			continue
 		}
 		out = append(out, w)
-		n, err := ready(w.Deployment)
-		if err != nil {
-			return nil, err
-		}
-		others += w.Weight * n
+		others += w.Weight * e.carrying(ctx, ep.ID, w.Deployment)
 	}
-	sources, err := ready(p.Source)
-	if err != nil {
-		return nil, err
-	}
-	targets, err := ready(p.Target)
-	if err != nil {
-		return nil, err
-	}
+	sources := max(1, e.carrying(ctx, ep.ID, p.Source))
+	targets := max(1, e.carrying(ctx, ep.ID, p.Target))
 	// With other members the pair's mass is what keeps its share beside theirs;
 	// alone, percents read best, and a target that has it all takes weight 1 a
 	// replica as any sole deployment would.
@@ -161,5 +191,5 @@ func (e *Engine) standing(ctx context.Context, ep rollout.Endpoint, p rollout.Pa
 	if w := mass * float64(percent) / 100 / targets; w > 0 {
 		out = append(out, rollout.Weight{Deployment: p.Target, Weight: w})
 	}
-	return out, nil
+	return out
 }

@@ -40,21 +40,25 @@ func (e *Engine) CreateDeployment(ctx context.Context, by Caller, endpoint strin
 		return d, nil
 	}
 	if id, err := e.repeated(ctx, by); err != nil || id != "" {
-		if err != nil {
-			return rollout.Deployment{}, err
-		}
-		return e.Deployment(ctx, endpoint, id)
+		return first(err, func() (rollout.Deployment, error) { return e.Deployment(ctx, endpoint, id) })
 	}
 	ev := e.deploymentEvent(d, by, "deployment.created")
 	err = e.Store.Commit(ctx, rollout.Change{Deployments: []rollout.Deployment{d}, Events: []rollout.Event{ev}, Answers: e.answer(by, d.ID)})
 	if errors.Is(err, rollout.ErrExists) {
+		if id, again := e.repeated(ctx, by); again != nil || id != "" { // the first try was under way
+			return first(again, func() (rollout.Deployment, error) { return e.Deployment(ctx, endpoint, id) })
+		}
 		return rollout.Deployment{}, refuse(Exists, "deployment %q already exists on endpoint %s", s.Name, endpoint)
+	}
+	if errors.Is(err, rollout.ErrConflict) {
+		return rollout.Deployment{}, missing("endpoint", endpoint) // deleted meanwhile
 	}
 	if err != nil {
 		return rollout.Deployment{}, err
 	}
 	if err := e.ensure(ctx, d); err != nil {
 		e.Logger.Error("ensure a new deployment", "deployment", d.ID, "error", err)
+		e.routes.ensureLater(d.ID)
 	}
 	if err := e.routes.apply(ctx, ep.ID); err != nil {
 		e.Logger.Error("route a new deployment", "deployment", d.ID, "error", err)
@@ -218,6 +222,7 @@ func (e *Engine) UpdateDeployment(ctx context.Context, by Caller, endpoint, id, 
 		return d, err
 	}
 	if err := e.ensure(ctx, d); err != nil {
+		e.routes.ensureLater(id)
 		return d, fmt.Errorf("the change is stored, but the fleet cannot be told: %w", err)
 	}
 	e.pokeEndpoint(ctx, endpoint)
@@ -271,40 +276,30 @@ func (e *Engine) holder(ctx context.Context, d rollout.Deployment) (rollout.Roll
 
 // DeleteDeployment removes a stopped deployment that has no weight in the split.
 func (e *Engine) DeleteDeployment(ctx context.Context, by Caller, endpoint, id, etag string) error {
-	d, err := e.Deployment(ctx, endpoint, id)
-	if err != nil {
-		return err
-	}
-	if err := checkETag(etag, "deployment", id, d.Version); err != nil {
-		return err
-	}
-	if r, side, err := e.holder(ctx, d); err != nil {
-		return err
-	} else if side != "" {
-		return refuse(Locked, "cannot delete deployment %s: it is the %s of rollout %s (%s); let it end, or cancel it", id, side, r.ID, r.State)
-	}
-	ep, err := e.Endpoint(ctx, endpoint)
-	if err != nil {
-		return err
-	}
-	if ep.WeightOf(id) > 0 {
-		return refuse(Precondition, "deployment %s has a weight in the traffic split of endpoint %s; take it out of the split first", id, endpoint)
-	}
-	status, err := e.Fleet.Observe(ctx, id)
-	if err != nil {
-		return err
-	}
-	if !d.Bounds.Stopped() || status.Scheduled > 0 {
-		return refuse(Precondition, "deployment %s is not stopped (%d replica(s) left); set minReplicas and maxReplicas to 0 and wait until it is STOPPED", id, status.Scheduled)
-	}
-	ep.Split = slices.DeleteFunc(slices.Clone(ep.Split), func(w rollout.Weight) bool { return w.Deployment == id })
-	err = e.Store.Commit(ctx, rollout.Change{
-		Endpoints: []rollout.Endpoint{ep},
-		Delete:    []rollout.Ref{{Kind: rollout.KindDeployment, ID: id, Version: d.Version}},
-		Events:    []rollout.Event{e.deploymentEvent(d, by, "deployment.deleted")},
+	err := e.update(ctx, func() (rollout.Change, error) {
+		d, err := e.Deployment(ctx, endpoint, id)
+		if err != nil {
+			return rollout.Change{}, err
+		}
+		if err := checkETag(etag, "deployment", id, d.Version); err != nil {
+			return rollout.Change{}, err
+		}
+		ep, err := e.Endpoint(ctx, endpoint)
+		if err != nil {
+			return rollout.Change{}, err
+		}
+		if err := e.checkDelete(ctx, ep, d); err != nil {
+			return rollout.Change{}, err
+		}
+		ep.Split = slices.DeleteFunc(slices.Clone(ep.Split), func(w rollout.Weight) bool { return w.Deployment == id })
+		return rollout.Change{
+			Endpoints: []rollout.Endpoint{ep}, // so that no rollout is made of it meanwhile
+			Delete:    []rollout.Ref{{Kind: rollout.KindDeployment, ID: id, Version: d.Version}},
+			Events:    []rollout.Event{e.deploymentEvent(d, by, "deployment.deleted")},
+		}, nil
 	})
 	if err != nil {
-		return staleOnConflict(err, "deployment", id)
+		return err
 	}
 	if err := e.routes.apply(ctx, endpoint); err != nil {
 		return fmt.Errorf("the deployment is deleted, but the gateway cannot be told: %w", err)
@@ -312,9 +307,32 @@ func (e *Engine) DeleteDeployment(ctx context.Context, by Caller, endpoint, id, 
 	return e.Fleet.Remove(ctx, id)
 }
 
-// ensure tells the fleet what a deployment's record says.
+// checkDelete refuses to delete what a rollout, the split or the fleet still has.
+func (e *Engine) checkDelete(ctx context.Context, ep rollout.Endpoint, d rollout.Deployment) error {
+	if r, side, err := e.holder(ctx, d); err != nil {
+		return err
+	} else if side != "" {
+		return refuse(Locked, "cannot delete deployment %s: it is the %s of rollout %s (%s); let it end, or cancel it", d.ID, side, r.ID, r.State)
+	}
+	if ep.WeightOf(d.ID) > 0 {
+		return refuse(Precondition, "deployment %s has a weight in the traffic split of endpoint %s; take it out of the split first", d.ID, ep.ID)
+	}
+	status, err := e.Fleet.Observe(ctx, d.ID)
+	if err != nil {
+		return err
+	}
+	if !d.Bounds.Stopped() || status.Scheduled > 0 {
+		return refuse(Precondition, "deployment %s is not stopped (%d replica(s) left); set minReplicas and maxReplicas to 0 and wait until it is STOPPED", d.ID, status.Scheduled)
+	}
+	return nil
+}
+
+// ensure tells the fleet what a deployment's record says. To stop needs no config.
 func (e *Engine) ensure(ctx context.Context, d rollout.Deployment) error {
 	c, ok := e.serving[d.Config]
+	if !ok && d.Bounds.Stopped() {
+		return e.Fleet.Remove(ctx, d.ID)
+	}
 	if !ok {
 		return refuse(Precondition, "deployment %s names config %s, which the engine's configuration no longer declares", d.ID, d.Config)
 	}

@@ -42,10 +42,7 @@ func (e *Engine) CreateEndpoint(ctx context.Context, by Caller, name, visibility
 		return rollout.Endpoint{}, err
 	}
 	if id, err := e.repeated(ctx, by); err != nil || id != "" {
-		if err != nil {
-			return rollout.Endpoint{}, err
-		}
-		return e.Endpoint(ctx, id)
+		return first(err, func() (rollout.Endpoint, error) { return e.Endpoint(ctx, id) })
 	}
 	now := e.Now()
 	ep := rollout.Endpoint{ID: newID("ep"), ProjectID: e.Project.ID, Name: name, Visibility: visibility, CreatedAt: now, UpdatedAt: now}
@@ -55,6 +52,9 @@ func (e *Engine) CreateEndpoint(ctx context.Context, by Caller, name, visibility
 		Answers:   e.answer(by, ep.ID),
 	})
 	if errors.Is(err, rollout.ErrExists) {
+		if id, again := e.repeated(ctx, by); again != nil || id != "" { // the first try was under way
+			return first(again, func() (rollout.Endpoint, error) { return e.Endpoint(ctx, id) })
+		}
 		return rollout.Endpoint{}, refuse(Exists, "endpoint %q already exists in this project", name)
 	}
 	if err != nil {
@@ -82,6 +82,15 @@ func (e *Engine) repeated(ctx context.Context, by Caller) (string, error) {
 		return "", invalid("Idempotency-Key", "this idempotency key was used for another request; use a new one")
 	}
 	return a.Subject, nil
+}
+
+// first reads what the first try of a create made, unless looking for it failed.
+func first[T any](err error, read func() (T, error)) (T, error) {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return read()
 }
 
 func (e *Engine) answer(by Caller, subject string) []rollout.Answer {
@@ -179,43 +188,36 @@ func (e *Engine) locked(ctx context.Context, ep rollout.Endpoint, format string)
 
 // DeleteEndpoint removes an endpoint that has no deployment left.
 func (e *Engine) DeleteEndpoint(ctx context.Context, by Caller, id, etag string) error {
-	ep, err := e.Endpoint(ctx, id)
+	err := e.update(ctx, func() (rollout.Change, error) {
+		ep, err := e.Endpoint(ctx, id)
+		if err != nil {
+			return rollout.Change{}, err
+		}
+		if err := checkETag(etag, "endpoint", id, ep.Version); err != nil {
+			return rollout.Change{}, err
+		}
+		left, err := e.Store.Deployments(ctx, id)
+		if err != nil {
+			return rollout.Change{}, err
+		}
+		if len(left) > 0 {
+			return rollout.Change{}, refuse(Precondition, "endpoint %s still has %d deployment(s); delete them first", id, len(left))
+		}
+		history, err := e.Store.Rollouts(ctx, id)
+		if err != nil {
+			return rollout.Change{}, err
+		}
+		c := rollout.Change{Events: []rollout.Event{e.endpointEvent(ep, by, "endpoint.deleted", nil)}}
+		for _, r := range history {
+			c.Delete = append(c.Delete, rollout.Ref{Kind: rollout.KindRollout, ID: r.ID})
+		}
+		c.Delete = append(c.Delete, rollout.Ref{Kind: rollout.KindEndpoint, ID: id, Version: ep.Version}) // after what refers to it
+		return c, nil
+	})
 	if err != nil {
 		return err
 	}
-	if err := checkETag(etag, "endpoint", id, ep.Version); err != nil {
-		return err
-	}
-	left, err := e.Store.Deployments(ctx, id)
-	if err != nil {
-		return err
-	}
-	if len(left) > 0 {
-		return refuse(Precondition, "endpoint %s still has %d deployment(s); delete them first", id, len(left))
-	}
-	history, err := e.Store.Rollouts(ctx, id)
-	if err != nil {
-		return err
-	}
-	c := rollout.Change{
-		Delete: []rollout.Ref{{Kind: rollout.KindEndpoint, ID: id, Version: ep.Version}},
-		Events: []rollout.Event{e.endpointEvent(ep, by, "endpoint.deleted", nil)},
-	}
-	for _, r := range history {
-		c.Delete = append(c.Delete, rollout.Ref{Kind: rollout.KindRollout, ID: r.ID})
-	}
-	if err := e.Store.Commit(ctx, c); err != nil {
-		return staleOnConflict(err, "endpoint", id)
-	}
-	e.Router.Remove(id)
-	return nil
-}
-
-func staleOnConflict(err error, kind, id string) error {
-	if errors.Is(err, rollout.ErrConflict) {
-		return refuse(Stale, "%s %s was changed meanwhile; read it again and repeat", kind, id)
-	}
-	return err
+	return e.routes.apply(ctx, id) // which takes the route of one that is gone away
 }
 
 func (e *Engine) endpointEvent(ep rollout.Endpoint, by Caller, t rollout.EventType, paths []string) rollout.Event {

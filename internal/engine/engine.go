@@ -61,7 +61,9 @@ func New(c Config) *Engine {
 }
 
 // Load brings the world to what is stored: every deployment is ensured and every
-// route applied. It must end before the data plane takes requests.
+// route applied. It must end before the data plane takes requests. A deployment that
+// cannot be ensured, or a route that is refused, is told in the log and tried again
+// by Run: one that is broken must not keep the others from serving.
 func (e *Engine) Load(ctx context.Context) error {
 	if err := e.routes.floor(ctx); err != nil {
 		return err
@@ -72,7 +74,8 @@ func (e *Engine) Load(ctx context.Context) error {
 	}
 	for _, d := range deployments {
 		if err := e.ensure(ctx, d); err != nil {
-			return fmt.Errorf("load deployment %s: %w", d.ID, err)
+			e.Logger.Error("load a deployment", "deployment", d.ID, "error", err)
+			e.routes.ensureLater(d.ID)
 		}
 	}
 	endpoints, err := e.Store.Endpoints(ctx)
@@ -81,7 +84,7 @@ func (e *Engine) Load(ctx context.Context) error {
 	}
 	for _, ep := range endpoints {
 		if err := e.routes.apply(ctx, ep.ID); err != nil {
-			return fmt.Errorf("load the route of %s: %w", ep.Name, err)
+			e.Logger.Error("load a route", "endpoint", ep.ID, "error", err)
 		}
 	}
 	return nil
@@ -92,6 +95,14 @@ func (e *Engine) Load(ctx context.Context) error {
 func (e *Engine) Run(ctx context.Context) error {
 	cancel := e.Fleet.Subscribe(e.routes.changed)
 	defer cancel()
+	// What changed between Load and the subscription was told to nobody.
+	deployments, err := e.Store.Deployments(ctx, "")
+	if err != nil {
+		return fmt.Errorf("load deployments: %w", err)
+	}
+	for _, d := range deployments {
+		e.routes.changed(d.ID)
+	}
 	open, err := e.Store.OpenRollouts(ctx)
 	if err != nil {
 		return fmt.Errorf("load open rollouts: %w", err)
@@ -112,7 +123,7 @@ func (e *Engine) update(ctx context.Context, change func() (rollout.Change, erro
 	const tries = 16
 	for range tries {
 		c, err := change()
-		if err != nil {
+		if err != nil || c.Empty() {
 			return err
 		}
 		err = e.Store.Commit(ctx, c)

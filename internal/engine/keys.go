@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
@@ -44,18 +45,22 @@ func (e *Engine) SaveKey(ctx context.Context, k rollout.Key) error {
 	return e.Store.Commit(ctx, rollout.Change{Keys: []rollout.Key{k}})
 }
 
-// DeleteKey revokes a key at once.
+// DeleteKey revokes a key at once. The last one with the scope admin stays, since
+// nobody could make another.
 func (e *Engine) DeleteKey(ctx context.Context, id string) error {
 	keys, err := e.Store.Keys(ctx)
 	if err != nil {
 		return err
 	}
-	for _, k := range keys {
-		if k.ID == id {
-			return e.Store.Commit(ctx, rollout.Change{Delete: []rollout.Ref{{Kind: rollout.KindKey, ID: id}}})
-		}
+	i := slices.IndexFunc(keys, func(k rollout.Key) bool { return k.ID == id })
+	if i < 0 {
+		return missing("key", id)
 	}
-	return missing("key", id)
+	others := slices.Delete(slices.Clone(keys), i, i+1)
+	if !slices.ContainsFunc(others, func(k rollout.Key) bool { return k.Allows(rollout.ScopeAdmin) }) {
+		return refuse(Precondition, "key %s is the last one with the scope admin; make another first", id)
+	}
+	return e.Store.Commit(ctx, rollout.Change{Delete: []rollout.Ref{{Kind: rollout.KindKey, ID: id}}})
 }
 
 // Authenticate finds the key of a secret. ok is false for a wrong one.

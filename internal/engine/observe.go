@@ -9,8 +9,17 @@ import (
 )
 
 // observe looks at everything that a decision about a rollout at an instant needs.
-func (e *Engine) observe(ctx context.Context, r rollout.Rollout, now time.Time) (rollout.Observed, error) {
-	var o rollout.Observed
+// failing is why the routers could not be told just before; empty when they could.
+// A pause and a cancel need the split alone: neither waits for a fleet that is down.
+func (e *Engine) observe(ctx context.Context, r rollout.Rollout, failing string, now time.Time) (rollout.Observed, error) {
+	split, err := e.observeSplit(ctx, r, failing)
+	o := rollout.Observed{Split: split}
+	if err != nil {
+		return o, fmt.Errorf("observe the split: %w", err)
+	}
+	if r.State == rollout.Cancelling || r.State == rollout.Pausing {
+		return o, nil
+	}
 	source, err := e.Store.Deployment(ctx, r.Spec.Source)
 	if err != nil {
 		return o, fmt.Errorf("observe the source: %w", err)
@@ -28,7 +37,6 @@ func (e *Engine) observe(ctx context.Context, r rollout.Rollout, now time.Time) 
 	if o.Capacity, _, err = e.capacity(ctx, source, target); err != nil {
 		return o, err
 	}
-	o.Split = e.observeSplit(ctx, r)
 	for _, q := range rollout.Wants(r, now) {
 		reading, err := e.Meter.Read(ctx, q)
 		if err != nil {
@@ -51,17 +59,23 @@ func (e *Engine) observeSide(ctx context.Context, d rollout.Deployment) (rollout
 	}, nil
 }
 
-// observeSplit tells what the data plane serves, not what was asked of it. A pair
-// counts as held while either the record or the served route has it.
-func (e *Engine) observeSplit(ctx context.Context, r rollout.Rollout) rollout.Split {
-	s := rollout.Split{Failing: e.routes.failure(r.EndpointID)}
+// observeSplit tells what the data plane serves, not what was asked of it. While a
+// rollout works, the pair counts as held only once it is served; on the way out, for
+// as long as either the record or the served route still has it.
+func (e *Engine) observeSplit(ctx context.Context, r rollout.Rollout, failing string) (rollout.Split, error) {
+	s := rollout.Split{Percent: r.Percent, Failing: failing}
 	if route, ok := e.Router.Serving(r.EndpointID); ok && route.Pair != nil && route.Pair.RolloutID == r.ID {
 		s.Held, s.Percent, s.Generation = true, route.Pair.Percent, route.Generation
 	}
-	if ep, err := e.Store.Endpoint(ctx, r.EndpointID); err == nil {
-		if ep.Pair != nil && ep.Pair.RolloutID == r.ID {
-			s.Held, s.Generation = true, ep.Generation
-		}
+	ep, err := e.Store.Endpoint(ctx, r.EndpointID)
+	if err != nil || ep.Pair == nil || ep.Pair.RolloutID != r.ID {
+		return s, err
 	}
-	return s
+	if s.Held {
+		s.Generation = ep.Generation // as it was set: later routes only follow the fleet
+	}
+	if r.State == rollout.Cancelling || r.Phase == rollout.PhaseReleasing {
+		s.Held = true
+	}
+	return s, nil
 }

@@ -12,7 +12,6 @@ import (
 type Store interface {
 	Commit(ctx context.Context, c rollout.Change) error
 	Endpoint(ctx context.Context, id string) (rollout.Endpoint, error)
-	EndpointNamed(ctx context.Context, project, name string) (rollout.Endpoint, error)
 	Endpoints(ctx context.Context) ([]rollout.Endpoint, error)
 	Deployment(ctx context.Context, id string) (rollout.Deployment, error)
 	Deployments(ctx context.Context, endpoint string) ([]rollout.Deployment, error)

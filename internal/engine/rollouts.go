@@ -85,17 +85,16 @@ func (p pair) eligible(s rollout.Spec, j rollout.Journey) *Error {
 // CreateRollout makes a rollout in PENDING. From here on it holds the endpoint's
 // slot and the lock of its split.
 func (e *Engine) CreateRollout(ctx context.Context, by Caller, endpoint string, s rollout.Spec) (rollout.Rollout, error) {
-	if id, err := e.repeated(ctx, by); err != nil || id != "" {
-		if err != nil {
-			return rollout.Rollout{}, err
-		}
-		return e.Rollout(ctx, endpoint, id)
-	}
 	if err := problem(s.Validate(e.Timings)); err != nil {
 		return rollout.Rollout{}, err
 	}
 	id := newID("rol")
 	err := e.update(ctx, func() (rollout.Change, error) {
+		earlier, err := e.repeated(ctx, by)
+		if err != nil || earlier != "" {
+			id = earlier
+			return rollout.Change{}, err
+		}
 		p, err := e.pairOf(ctx, endpoint, s)
 		if err != nil {
 			return rollout.Change{}, err
@@ -134,22 +133,10 @@ func (e *Engine) StartRollout(ctx context.Context, by Caller, endpoint, id strin
 		if r.State != rollout.Pending && !r.State.Terminal() {
 			return rollout.Change{}, nil
 		}
-		p, err := e.pairOf(ctx, endpoint, r.Spec)
-		if err != nil {
-			return rollout.Change{}, err
-		}
 		if r.State == rollout.Pending {
-			// What stands may have changed since the create: the journey is made anew.
-			j, ps := rollout.NewJourney(r.Spec, p.basis, r.Timings)
-			if err := problem(ps); err != nil {
+			if r, err = e.renewed(ctx, r); err != nil {
 				return rollout.Change{}, err
 			}
-			if refusal := p.eligible(r.Spec, j); refusal != nil {
-				return rollout.Change{}, refusal
-			}
-			version, created := r.Version, r.CreatedAt
-			r, _ = rollout.New(r.ID, r.ProjectID, r.EndpointID, r.Spec, j, r.Timings, created)
-			r.Version = version
 		}
 		r, events, err := r.Start(e.Now())
 		if err != nil {
@@ -163,6 +150,25 @@ func (e *Engine) StartRollout(ctx context.Context, by Caller, endpoint, id strin
 	}
 	e.runner.poke(id)
 	return e.Rollout(ctx, endpoint, id)
+}
+
+// renewed makes a pending rollout's journey anew, since what stands may have changed
+// since the create, and refuses one that could not start now.
+func (e *Engine) renewed(ctx context.Context, r rollout.Rollout) (rollout.Rollout, error) {
+	p, err := e.pairOf(ctx, r.EndpointID, r.Spec)
+	if err != nil {
+		return r, err
+	}
+	j, ps := rollout.NewJourney(r.Spec, p.basis, r.Timings)
+	if err := problem(ps); err != nil {
+		return r, err
+	}
+	if refusal := p.eligible(r.Spec, j); refusal != nil {
+		return r, refusal
+	}
+	out, _ := rollout.New(r.ID, r.ProjectID, r.EndpointID, r.Spec, j, r.Timings, r.CreatedAt)
+	out.Version = r.Version
+	return out, nil
 }
 
 // Control is one of the four controls of a person.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
@@ -19,7 +20,9 @@ type routes struct {
 
 	mu      sync.Mutex
 	locks   map[string]*sync.Mutex     // by endpoint
-	failing map[string]string          // by endpoint: why its last route was refused
+	failing map[string]struct{}        // endpoints whose last route could not be applied
+	unsure  map[string]struct{}        // deployments that the fleet could not be told of
+	late    map[string]struct{}        // deployments to follow again, without haste
 	states  map[string]DeploymentState // by deployment: what was told last
 	dirty   map[string]struct{}        // deployments whose replicas changed
 	wake    chan struct{}
@@ -27,7 +30,7 @@ type routes struct {
 
 func newRoutes(e *Engine) *routes {
 	return &routes{
-		e: e, locks: map[string]*sync.Mutex{}, failing: map[string]string{}, states: map[string]DeploymentState{},
+		e: e, locks: map[string]*sync.Mutex{}, failing: map[string]struct{}{}, unsure: map[string]struct{}{}, late: map[string]struct{}{}, states: map[string]DeploymentState{},
 		dirty: map[string]struct{}{}, wake: make(chan struct{}, 1),
 	}
 }
@@ -85,31 +88,53 @@ func (r *routes) apply(ctx context.Context, endpoint string) error {
 	ep, err := r.e.Store.Endpoint(ctx, endpoint)
 	if errors.Is(err, rollout.ErrNotFound) {
 		r.e.Router.Remove(endpoint)
+		r.forget(endpoint)
 		return nil
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.replace(ctx, ep)
 	}
-	route, err := r.build(ctx, ep)
-	if err != nil {
-		return err
-	}
-	err = r.e.Router.Apply(route)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.failing[endpoint] = err.Error()
+		r.failing[endpoint] = struct{}{}
 		return err
 	}
 	delete(r.failing, endpoint)
 	return nil
 }
 
-// failure tells why an endpoint's last route was refused; empty when it was not.
-func (r *routes) failure(endpoint string) string {
+// replace builds a route and hands it over; the endpoint's lock is held.
+func (r *routes) replace(ctx context.Context, ep rollout.Endpoint) error {
+	route, err := r.build(ctx, ep)
+	if err != nil {
+		return err
+	}
+	if err := r.e.Router.Apply(route); err != nil {
+		return &routeError{err}
+	}
+	return nil
+}
+
+// routeError is a route that the data plane refused; the old one still serves.
+type routeError struct{ err error }
+
+func (e *routeError) Error() string { return e.err.Error() }
+func (e *routeError) Unwrap() error { return e.err }
+
+// forget drops what is kept about an endpoint that is gone. Its lock stays: somebody
+// may be waiting for it.
+func (r *routes) forget(endpoint string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.failing[endpoint]
+	delete(r.failing, endpoint)
+}
+
+// ensureLater has the fleet told of a deployment again until it can be.
+func (r *routes) ensureLater(deployment string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unsure[deployment] = struct{}{}
 }
 
 func (r *routes) build(ctx context.Context, ep rollout.Endpoint) (rollout.Route, error) {
@@ -117,22 +142,50 @@ func (r *routes) build(ctx context.Context, ep rollout.Endpoint) (rollout.Route,
 	if err != nil {
 		return rollout.Route{}, err
 	}
+	served, _ := r.e.Router.Serving(ep.ID)
 	route := rollout.Route{EndpointID: ep.ID, Name: r.e.QualifiedName(ep), Salt: ep.ID, Pair: ep.Pair}
 	for _, d := range deployments {
-		status, err := r.e.Fleet.Observe(ctx, d.ID)
-		if err != nil {
-			return rollout.Route{}, err
-		}
 		m := rollout.Member{Deployment: d.ID, Name: route.Name + "/" + d.Name, Model: d.Model, Weight: ep.WeightOf(d.ID)}
-		for _, rep := range status.Replicas {
-			if rep.State == rollout.ReplicaReady || rep.State == rollout.ReplicaDraining {
-				m.Replicas = append(m.Replicas, rep)
-			}
-		}
+		m.Replicas = r.replicas(ctx, d.ID, served)
 		route.Members = append(route.Members, m)
 	}
 	route.Generation = r.next()
 	return route, nil
+}
+
+// replicas are those of a deployment that serve. While the fleet does not answer,
+// the ones that are served already stay: an outage of the fleet must not keep a
+// person's cancel from freezing the split.
+func (r *routes) replicas(ctx context.Context, deployment string, served rollout.Route) []rollout.Replica {
+	status, err := r.e.Fleet.Observe(ctx, deployment)
+	if err != nil {
+		r.e.Logger.Warn("observe for a route; what is served stays", "deployment", deployment, "error", err)
+		r.followLater(deployment)
+		return memberOf(served, deployment).Replicas
+	}
+	var out []rollout.Replica
+	for _, rep := range status.Replicas {
+		if rep.State == rollout.ReplicaReady || rep.State == rollout.ReplicaDraining {
+			out = append(out, rep)
+		}
+	}
+	return out
+}
+
+func memberOf(route rollout.Route, deployment string) rollout.Member {
+	for _, m := range route.Members {
+		if m.Deployment == deployment {
+			return m
+		}
+	}
+	return rollout.Member{}
+}
+
+// followLater has a deployment followed again at the next tick.
+func (r *routes) followLater(deployment string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late[deployment] = struct{}{}
 }
 
 // changed notes that a deployment's replicas changed. It never blocks.
@@ -147,29 +200,74 @@ func (r *routes) changed(deployment string) {
 }
 
 // run follows the fleet: a replica that became ready, drains or died changes its
-// endpoint's route at once, and may be what a rollout waits for.
+// endpoint's route at once, and may be what a rollout waits for. What failed is
+// tried again at each tick.
 func (r *routes) run(ctx context.Context) {
+	tick := time.NewTicker(r.e.Poll)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
+		case <-tick.C:
+			r.repeat(ctx)
 		}
-		r.mu.Lock()
-		dirty := r.dirty
-		r.dirty = map[string]struct{}{}
-		r.mu.Unlock()
-		for id := range dirty {
+		for id := range r.take(&r.dirty) {
 			if err := r.follow(ctx, id); err != nil && ctx.Err() == nil {
 				r.e.Logger.Error("follow the fleet", "deployment", id, "error", err)
+				r.followLater(id)
 			}
 		}
 	}
 }
 
+// take empties one of the sets and returns what was in it.
+func (r *routes) take(set *map[string]struct{}) map[string]struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := *set
+	*set = map[string]struct{}{}
+	return was
+}
+
+// repeat tries again what failed: deployments of which the fleet could not be told,
+// routes that could not be applied, deployments that could not be followed.
+func (r *routes) repeat(ctx context.Context) {
+	for id := range r.take(&r.unsure) {
+		d, err := r.e.Store.Deployment(ctx, id)
+		if errors.Is(err, rollout.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = r.e.ensure(ctx, d)
+		}
+		if err != nil {
+			r.e.Logger.Warn("tell the fleet of a deployment", "deployment", id, "error", err)
+			r.ensureLater(id)
+		}
+	}
+	for id := range r.take(&r.failing) {
+		if err := r.apply(ctx, id); err != nil { // which notes it as failing again
+			r.e.Logger.Warn("apply a route again", "endpoint", id, "error", err)
+			continue
+		}
+		r.e.pokeEndpoint(ctx, id)
+	}
+	late := r.take(&r.late)
+	r.mu.Lock()
+	for id := range late {
+		r.dirty[id] = struct{}{}
+	}
+	r.mu.Unlock()
+}
+
 func (r *routes) follow(ctx context.Context, deployment string) error {
 	d, err := r.e.Store.Deployment(ctx, deployment)
 	if errors.Is(err, rollout.ErrNotFound) {
+		r.mu.Lock()
+		delete(r.states, deployment)
+		r.mu.Unlock()
 		return nil
 	}
 	if err != nil {

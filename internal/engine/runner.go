@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -21,8 +22,14 @@ type runner struct {
 	at     map[string]*due     // queued, by rollout
 	busy   map[string]struct{} // in a worker's hands
 	again  map[string]struct{} // poked while busy
-	failed map[string]int      // failures in a row, for the back-off
+	failed map[string]failures // in a row, for the back-off
 	wake   chan struct{}
+}
+
+// failures are turns of one rollout that ended in an error, one after the other.
+type failures struct {
+	n     int
+	since time.Time
 }
 
 type due struct {
@@ -32,7 +39,7 @@ type due struct {
 }
 
 func newRunner(e *Engine) *runner {
-	return &runner{e: e, at: map[string]*due{}, busy: map[string]struct{}{}, again: map[string]struct{}{}, failed: map[string]int{}, wake: make(chan struct{}, 1)}
+	return &runner{e: e, at: map[string]*due{}, busy: map[string]struct{}{}, again: map[string]struct{}{}, failed: map[string]failures{}, wake: make(chan struct{}, 1)}
 }
 
 // poke has a rollout decided as soon as possible.
@@ -90,16 +97,13 @@ func (r *runner) done(id string, next time.Time, err error) {
 	r.mu.Lock()
 	delete(r.busy, id)
 	if err != nil {
-		r.failed[id]++
-		next = r.e.Now().Add(backoff(r.failed[id]))
+		next = r.e.Now().Add(backoff(r.failed[id].n))
 	} else {
 		delete(r.failed, id)
 	}
-	if _, ok := r.again[id]; ok {
+	if _, ok := r.again[id]; ok { // also after a failure: a cancel waits for no back-off
 		delete(r.again, id)
-		if err == nil {
-			next = r.e.Now()
-		}
+		next = r.e.Now()
 	}
 	if !next.IsZero() {
 		r.put(id, next)
@@ -123,6 +127,7 @@ func (r *runner) run(ctx context.Context) {
 				next, err := r.drive(ctx, id)
 				if err != nil && ctx.Err() == nil {
 					r.e.Logger.Error("drive a rollout", "rollout", id, "error", err)
+					next, err = r.outage(ctx, id, err)
 				}
 				r.done(id, next, err)
 			}
@@ -164,8 +169,10 @@ func (r *runner) dispatch(ctx context.Context, work chan<- string) {
 const maxMoves = 256
 
 // drive decides and acts until nothing changes, and returns when to look again;
-// the zero time when nothing is to come by itself.
+// the zero time when nothing is to come by itself. A split that the routers refuse
+// is decided upon once more with that knowledge, which parks a working rollout.
 func (r *runner) drive(ctx context.Context, id string) (time.Time, error) {
+	failing := ""
 	for range maxMoves {
 		ro, err := r.e.Store.Rollout(ctx, id)
 		if errors.Is(err, rollout.ErrNotFound) {
@@ -177,18 +184,63 @@ func (r *runner) drive(ctx context.Context, id string) (time.Time, error) {
 		if ro.State.Terminal() || ro.State == rollout.Pending {
 			return time.Time{}, nil
 		}
-		settled, next, err := r.move(ctx, ro)
+		settled, next, err := r.move(ctx, ro, failing)
+		var refused *routeError
+		if errors.As(err, &refused) && failing == "" {
+			failing = refused.Error()
+			continue
+		}
 		if err != nil || settled {
 			return next, err
 		}
+		failing = ""
 	}
-	return time.Time{}, errors.New("did not settle: this is a bug, report it with the rollout's id")
+	return time.Time{}, errUnsettled
+}
+
+var errUnsettled = errors.New("did not settle: this is a bug, report it with the rollout's id")
+
+// patience is how long a turn may fail before a working rollout is parked: long
+// enough for a restart of what is down, short enough for a person to hear of it.
+const patience = time.Minute
+
+// outage parks a rollout whose turns fail, so that a person sees it in the feed and
+// not only in the log. It returns the turn's error as long as it is to be tried again.
+func (r *runner) outage(ctx context.Context, id string, cause error) (time.Time, error) {
+	now := r.e.Now()
+	r.mu.Lock()
+	f := r.failed[id]
+	if f.n++; f.since.IsZero() {
+		f.since = now
+	}
+	r.failed[id] = f
+	r.mu.Unlock()
+	var refused *Error // trying again cannot mend it: the configuration must change
+	if now.Sub(f.since) < patience && !errors.As(cause, &refused) {
+		return time.Time{}, cause
+	}
+	ro, err := r.e.Store.Rollout(ctx, id)
+	if err != nil {
+		return time.Time{}, errors.Join(cause, err)
+	}
+	category := rollout.DependencyOutage
+	if errors.Is(cause, errUnsettled) {
+		category = rollout.Internal
+	}
+	d := rollout.ParkOn(ro, category, fmt.Sprintf("%s. The split stays at %d%%; mend it and resume, or cancel", cause, ro.Percent), now)
+	if !d.Changed {
+		return time.Time{}, cause
+	}
+	if err := r.store(ctx, d); err != nil {
+		return time.Time{}, errors.Join(cause, err)
+	}
+	return d.Due, nil
 }
 
 // move makes one decision: stored with its events, then acted upon.
-func (r *runner) move(ctx context.Context, ro rollout.Rollout) (settled bool, next time.Time, err error) {
+func (r *runner) move(ctx context.Context, ro rollout.Rollout, failing string) (settled bool, next time.Time, err error) {
 	now := r.e.Now()
-	o, err := r.e.observe(ctx, ro, now)
+	o, err := r.e.observe(ctx, ro, failing, now)
 	if err != nil {
 		return false, next, err
 	}

@@ -12,10 +12,5 @@ func (e *Engine) EffectiveSplit(ctx context.Context, ep rollout.Endpoint) []roll
 	if ep.Pair == nil {
 		return ep.Split
 	}
-	split, err := e.standing(ctx, ep, *ep.Pair, ep.Pair.Percent)
-	if err != nil {
-		e.Logger.Warn("compute the effective split", "endpoint", ep.ID, "error", err)
-		return ep.Split
-	}
-	return split
+	return e.standing(ctx, ep, *ep.Pair, ep.Pair.Percent)
 }

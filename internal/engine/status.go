@@ -36,6 +36,9 @@ func (e *Engine) View(ctx context.Context, d rollout.Deployment) (DeploymentView
 	}
 	v := DeploymentView{Deployment: d, Status: status}
 	v.State, v.Message = stateOf(d.Bounds, status)
+	if _, ok := e.serving[d.Config]; !ok && !d.Bounds.Stopped() {
+		v.State, v.Message = Degraded, "Config "+d.Config+" is no longer declared in the engine's configuration"
+	}
 	if route, ok := e.Router.Serving(d.EndpointID); ok {
 		v.Share = Shares(route)[d.ID]
 	}

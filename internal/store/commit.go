@@ -18,22 +18,37 @@ import (
 // was changed since it was read, and ErrExists when a new one's name, or an
 // endpoint's rollout slot, is taken.
 func (s *SQLite) Commit(ctx context.Context, c rollout.Change) error {
-	tx, err := s.write.BeginTx(ctx, nil)
+	return s.inTx(ctx, func(w *writer) { w.all(c) })
+}
+
+// inTx runs a write in one transaction.
+func (s *SQLite) inTx(ctx context.Context, do func(*writer)) error {
+	conn, err := s.write.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("begin a write: %w", err)
+	}
+	defer func() { _ = conn.Close() }() // gives it back
+	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin a write: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	if err := writeAll(ctx, tx, c); err != nil {
-		return err
+	w := &writer{ctx: ctx, tx: tx}
+	if do(w); w.err != nil {
+		return w.err
 	}
 	if err := tx.Commit(); err != nil {
+		// SQLite keeps a transaction open whose commit failed, for example for want
+		// of space, and this is the only connection that writes.
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
 }
 
-func writeAll(ctx context.Context, tx *sql.Tx, c rollout.Change) error {
-	w := writer{ctx: ctx, tx: tx}
+// all writes a change. Deletes come first, so that a name is free again; rows that
+// need an endpoint come after it.
+func (w *writer) all(c rollout.Change) {
 	for _, ref := range c.Delete {
 		w.delete(ref)
 	}
@@ -63,7 +78,6 @@ func writeAll(ctx context.Context, tx *sql.Tx, c rollout.Change) error {
 	for _, a := range c.Answers {
 		w.exec("INSERT INTO answers (key, digest, subject, at) VALUES (?, ?, ?, ?)", a.Key, a.Digest, a.Subject, a.At.UnixNano())
 	}
-	return w.err
 }
 
 // writer keeps the first error, so that a change reads as a list.
@@ -151,12 +165,19 @@ func (w *writer) exec(query string, args ...any) {
 	}
 }
 
-// translate makes a broken uniqueness a domain error.
+// translate makes a broken uniqueness a domain error, and so a row whose endpoint
+// went or got a row while this write was made.
 func translate(err error) error {
-	const constraintUnique, constraintPrimaryKey = 2067, 1555
+	const constraintForeignKey, constraintPrimaryKey, constraintUnique = 787, 1555, 2067
 	var e *sqlite.Error
-	if errors.As(err, &e) && (e.Code() == constraintUnique || e.Code() == constraintPrimaryKey) {
+	if !errors.As(err, &e) {
+		return fmt.Errorf("write: %w", err)
+	}
+	switch e.Code() {
+	case constraintUnique, constraintPrimaryKey:
 		return fmt.Errorf("%w: %w", rollout.ErrExists, err)
+	case constraintForeignKey:
+		return fmt.Errorf("%w: %w", rollout.ErrConflict, err)
 	}
 	return fmt.Errorf("write: %w", err)
 }
@@ -164,23 +185,12 @@ func translate(err error) error {
 // SaveSlots keeps closed slots of the meter and drops those that began before
 // keep. A slot that is kept already stays as it is.
 func (s *SQLite) SaveSlots(ctx context.Context, slots []rollout.MeterSlot, keep time.Time) error {
-	tx, err := s.write.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("begin a write: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	w := writer{ctx: ctx, tx: tx}
-	for _, slot := range slots {
-		w.exec("INSERT OR IGNORE INTO meter_slots (key, start, data) VALUES (?, ?, ?)", slot.Key, slot.Start.UnixNano(), slot.Data)
-	}
-	w.exec("DELETE FROM meter_slots WHERE start < ?", keep.UnixNano())
-	if w.err != nil {
-		return w.err
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit: %w", err)
-	}
-	return nil
+	return s.inTx(ctx, func(w *writer) {
+		for _, slot := range slots {
+			w.exec("INSERT OR IGNORE INTO meter_slots (key, start, data) VALUES (?, ?, ?)", slot.Key, slot.Start.UnixNano(), slot.Data)
+		}
+		w.exec("DELETE FROM meter_slots WHERE start < ?", keep.UnixNano())
+	})
 }
 
 // ForgetAnswers drops idempotency answers that were made before an instant.

@@ -59,11 +59,6 @@ func (s *SQLite) Endpoint(ctx context.Context, id string) (rollout.Endpoint, err
 	return one[rollout.Endpoint](ctx, s, "SELECT body FROM endpoints WHERE id = ?", id)
 }
 
-// EndpointNamed reads a project's endpoint by its bare name.
-func (s *SQLite) EndpointNamed(ctx context.Context, project, name string) (rollout.Endpoint, error) {
-	return one[rollout.Endpoint](ctx, s, "SELECT body FROM endpoints WHERE project = ? AND name = ?", project, name)
-}
-
 // Endpoints reads all endpoints, newest first.
 func (s *SQLite) Endpoints(ctx context.Context) ([]rollout.Endpoint, error) {
 	return many[rollout.Endpoint](ctx, s, "SELECT body FROM endpoints ORDER BY created DESC, id DESC")

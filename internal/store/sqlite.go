@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 
 	"github.com/pressly/goose/v3"
@@ -27,7 +28,34 @@ type SQLite struct {
 // schema up to date. A file that is not a store, or one of a newer version of the
 // schema, is refused and left as it is.
 func Open(ctx context.Context, dir string) (*SQLite, error) {
-	return open(ctx, "file:"+(&url.URL{Path: filepath.Join(dir, "sluice.db")}).EscapedPath()+"?", 4)
+	path := filepath.Join(dir, "sluice.db")
+	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?"
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		if err := checkOurs(ctx, dsn+"mode=rw"); err != nil {
+			return nil, err
+		}
+	}
+	return open(ctx, dsn, 4)
+}
+
+// checkOurs refuses a file that something else wrote, before a pragma or a migration
+// can change it.
+func checkOurs(ctx context.Context, dsn string) (err error) {
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var all, ours int
+	const count = "SELECT count(*), count(CASE WHEN name IN ('goose_db_version', 'rollouts') THEN 1 END) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+	if err := db.QueryRowContext(ctx, count).Scan(&all, &ours); err != nil {
+		return fmt.Errorf("the store cannot be read; is sluice.db a file of Sluice's? %w", err)
+	}
+	// A start that was killed before its first migration leaves one table of ours.
+	if all > ours && ours < 2 {
+		return errors.New("sluice.db is a database, but not a store of Sluice's; give another data folder")
+	}
+	return nil
 }
 
 // OpenMemory makes a store that is gone when it is closed.
@@ -65,7 +93,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	}
 	have, err := p.GetDBVersion(ctx)
 	if err != nil {
-		return fmt.Errorf("the store cannot be read; is sluice.db a file of Sluice's? %w", err)
+		return fmt.Errorf("read the store's version: %w", err)
 	}
 	sources := p.ListSources()
 	if newest := sources[len(sources)-1].Version; have > newest {

@@ -14,9 +14,10 @@ CREATE TABLE endpoints (
   UNIQUE (project, name)
 ) STRICT;
 
+-- An endpoint cannot go while a deployment is being made on it.
 CREATE TABLE deployments (
   id       TEXT PRIMARY KEY,
-  endpoint TEXT NOT NULL,
+  endpoint TEXT NOT NULL REFERENCES endpoints (id),
   name     TEXT NOT NULL,
   created  INTEGER NOT NULL,
   version  INTEGER NOT NULL,
@@ -26,7 +27,7 @@ CREATE TABLE deployments (
 
 CREATE TABLE rollouts (
   id       TEXT PRIMARY KEY,
-  endpoint TEXT NOT NULL,
+  endpoint TEXT NOT NULL REFERENCES endpoints (id),
   open     INTEGER NOT NULL,
   created  INTEGER NOT NULL,
   version  INTEGER NOT NULL,
