@@ -108,7 +108,7 @@ func gateStep(t *testing.T, rules int) (*world, Rollout) {
 }
 
 // look lets the core decide on readings at an instant, with capacity as it should be.
-func look(w *world, r Rollout, at time.Time, o outcomes3) Decision {
+func look(w *world, r Rollout, at time.Time, o []outcome) Decision {
 	seen := Observed{Source: w.source.observed(), Target: w.target.observed(), Split: Split{Held: true, Percent: 10}}
 	if len(Wants(r, at)) > 0 {
 		for _, one := range o {
@@ -117,8 +117,6 @@ func look(w *world, r Rollout, at time.Time, o outcomes3) Decision {
 	}
 	return Decide(r, seen, at)
 }
-
-type outcomes3 []outcome
 
 // D3 (argo-rollouts#4479): every combination of what three rules of one gate, and
 // of what three looks at one rule, can come to. A step passes only where nothing
@@ -131,7 +129,7 @@ func TestD3VerdictsOfAGate(t *testing.T) {
 			for _, z := range outcomes() {
 				w, r := gateStep(t, 3)
 				r.Peeks = []Peek{{At: r.SoakEnds().Add(-15 * time.Second), Breached: []int{0, 1, 2}}}
-				d := look(w, r, r.SoakEnds().Add(3*time.Second), outcomes3{x, y, z})
+				d := look(w, r, r.SoakEnds().Add(3*time.Second), []outcome{x, y, z})
 				fmt.Fprintf(&b, "%-6s %-6s %-6s  %s\n", x.name, y.name, z.name, came(d))
 				if x.name != "pass" || y.name != "pass" || z.name != "pass" {
 					all := x.name == "nodata" && y.name == "nodata" && z.name == "nodata"
@@ -167,14 +165,14 @@ func failing(all ...outcome) bool {
 func confirmed(t *testing.T, looks ...outcome) string {
 	w, r := gateStep(t, 1)
 	at := r.SoakEnds().Add(3 * time.Second)
-	d := look(w, r, at, outcomes3{outcomes()[1]})
+	d := look(w, r, at, []outcome{outcomes()[1]})
 	require.Equal(t, PhaseConfirming, d.Rollout.Phase)
 	for i := 0; d.Rollout.Phase == PhaseConfirming && d.Rollout.State == Stabilizing; i++ {
 		require.Less(t, i, 20, "the confirmation does not end")
 		due := look(w, d.Rollout, at, nil).Due
 		require.True(t, due.After(at))
 		at = due
-		d = look(w, d.Rollout, at, outcomes3{looks[min(i, len(looks)-1)]})
+		d = look(w, d.Rollout, at, []outcome{looks[min(i, len(looks)-1)]})
 	}
 	return fmt.Sprintf("%-30s after %v", came(d), at.Sub(r.SoakEnds().Add(3*time.Second)))
 }

@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -366,7 +367,7 @@ func parseCommand(text string) (func(*world), error) {
 	if do := parseControl(words, reason); do != nil {
 		return do, nil
 	}
-	if do, err := parseFleet(words); do != nil || err != nil {
+	if do, err := parseFleet(words); !errors.Is(err, errNotOfTheFleet) {
 		return do, err
 	}
 	return parseTraffic(words, reason)
@@ -397,6 +398,8 @@ func parseControl(words []string, reason string) func(*world) {
 
 // press is a control whose refusal stands in the transcript.
 func (w *world) press(control func(Rollout) (Rollout, []Event, error)) { _ = w.control(control) }
+
+var errNotOfTheFleet = errors.New("not a command of the fleet")
 
 // parseFleet reads what happens to replicas and hardware.
 func parseFleet(words []string) (func(*world), error) {
@@ -431,7 +434,7 @@ func parseFleet(words []string) (func(*world), error) {
 	case words[0] == "free" && len(words) >= 2: // free 3 [shared]
 		return func(w *world) { w.resize(n, len(words) > 2 && words[2] == "shared") }, nil
 	}
-	return nil, nil //nolint:nilnil // not a command of the fleet
+	return nil, errNotOfTheFleet
 }
 
 // edit is an operator's change of a side's bounds.
