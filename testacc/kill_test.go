@@ -115,10 +115,8 @@ func (k *killable) told(lines *bufio.Scanner) {
 	for n < 2 && lines.Scan() {
 		if _, address, ok := strings.Cut(lines.Text(), "http://"); ok {
 			address, _, _ = strings.Cut(address, "/")
-			if n == 0 {
-				k.api = address
-			} else {
-				k.gw = address
+			if to := []*string{&k.api, &k.gw}[n]; strings.HasSuffix(*to, ":0") { // the first start
+				*to = address
 			}
 			n++
 		}

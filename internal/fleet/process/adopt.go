@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/fleet"
@@ -29,6 +30,7 @@ func (f *Fleet) adoptAll() error {
 			return fmt.Errorf("looking for processes: %w", err)
 		}
 	}
+	var running []record
 	for _, rec := range list {
 		if rec.PID == 0 {
 			rec = f.born(rec, census)
@@ -40,16 +42,37 @@ func (f *Fleet) adoptAll() error {
 		if err := f.records.put(rec); err != nil {
 			return err
 		}
-		f.adopt(rec)
+		running = append(running, rec)
+	}
+	for i, err := range f.askAll(running) {
+		f.adopt(running[i], err)
 	}
 	return nil
 }
 
-// adopt keeps a process that runs. One that was draining goes on with that.
-func (f *Fleet) adopt(rec record) {
+// askAll probes what runs, side by side and before anybody is told of it: whoever
+// asks the fleet first must not find a deployment that serves without a ready
+// replica.
+func (f *Fleet) askAll(running []record) []error {
+	answers := make([]error, len(running))
+	var wg sync.WaitGroup
+	for i, rec := range running {
+		wg.Go(func() { answers[i] = f.prober.ask(f.hurried, rec.Port, rec.Probe) })
+	}
+	wg.Wait()
+	return answers
+}
+
+// adopt keeps a process that runs, ready if it just answered. One that was draining
+// goes on with that.
+func (f *Fleet) adopt(rec record, answer error) {
 	rep := rollout.Replica{
 		ID: rec.Replica, Deployment: rec.Deployment, Address: address(rec.Port), GPUs: rec.GPUs, Restarts: rec.Restarts,
-		State: rollout.ReplicaStarting, Since: time.Now(), Message: "Runs from before; asking whether it is ready",
+		State: rollout.ReplicaReady, Since: time.Now(),
+	}
+	c := &child{record: rec, exited: make(chan struct{}), answered: rep.Since}
+	if answer != nil {
+		rep.State, rep.Message, c.answered = rollout.ReplicaStarting, "Runs from before, but "+answer.Error(), time.Time{}
 	}
 	w := rollout.Workload{Deployment: rec.Deployment, Model: rec.Model, Config: rec.serving()}
 	if rec.Draining {
@@ -65,7 +88,6 @@ func (f *Fleet) adopt(rec record) {
 	if rec.Draining {
 		r.order(fleet.Order{Verb: fleet.Drain, Replica: rep, Workload: w})
 	}
-	c := &child{record: rec, exited: make(chan struct{})}
 	f.routines.Go(func() { f.watchAdopted(c, rec) })
 	go f.supervise(r, c)
 }

@@ -16,8 +16,9 @@ import (
 // child is one process of a replica, born here or adopted.
 type child struct {
 	record
-	exited chan struct{} // closed once it is gone and its group with it
-	how    string        // it ended; set before exited closes
+	exited   chan struct{} // closed once it is gone and its group with it
+	how      string        // it ended; set before exited closes
+	answered time.Time     // an adopted one did when it was taken over; zero otherwise
 }
 
 // spawn starts the replica's process. The intent is on disk before the fork, the

@@ -26,9 +26,14 @@ type watch struct {
 
 // newWatch begins with a probe at once and a whole budget.
 func newWatch(r *runner, c *child) *watch {
-	return &watch{
+	w := &watch{
 		r: r, c: c, budget: time.NewTimer(c.ColdStart), next: time.NewTimer(0), answers: make(chan error, 1),
+		ready: c.answered, ever: !c.answered.IsZero(),
 	}
+	if w.ever {
+		w.budget.Stop()
+	}
+	return w
 }
 
 // run watches until the process ends, is given up, is told to end or is left.
