@@ -244,15 +244,14 @@ func (r *deploymentResource) Read(ctx context.Context, req resource.ReadRequest,
 	if resp.Diagnostics.HasError() || r.engine.client == nil {
 		return
 	}
-	get := func() (api.Deployment, error) {
+	d, gone, err := readTwice(ctx, func() (api.Deployment, error) {
 		return r.engine.client.GetDeployment(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
+	})
+	if gone {
+		resp.State.RemoveResource(ctx)
+		return
 	}
-	d, err := get()
 	if err != nil {
-		if confirmGone(ctx, err, func() error { _, err := get(); return err }) {
-			resp.State.RemoveResource(ctx)
-			return
-		}
 		addRefusal(&resp.Diagnostics, "read deployment "+m.ID.ValueString(), err)
 		return
 	}

@@ -65,16 +65,21 @@ func (r *deploymentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	}
 	endpoint, id := m.EndpointID.ValueString(), m.ID.ValueString()
 	tried := "delete deployment " + id
+	_, gone, err := readTwice(ctx, func() (api.Deployment, error) { return r.engine.client.GetDeployment(ctx, endpoint, id) })
+	if gone {
+		return
+	}
+	if err != nil {
+		addRefusal(&resp.Diagnostics, tried, err)
+		return
+	}
 	if active, found, err := r.engine.client.ActiveRollout(ctx, endpoint); err == nil && found && (active.SourceDeploymentID == id || active.TargetDeploymentID == id) {
 		addHeld(ctx, r.engine, &resp.Diagnostics, tried, endpoint)
 		return
 	}
 	within, diags := m.Timeouts.Delete(ctx, stoppedWithin)
 	resp.Diagnostics.Append(diags...)
-	if err := r.remove(ctx, endpoint, id, within); err != nil {
-		if confirmGone(ctx, err, func() error { _, err := r.engine.client.GetDeployment(ctx, endpoint, id); return err }) {
-			return
-		}
+	if err := r.remove(ctx, endpoint, id, within); err != nil && !engineclient.IsNotFound(err) {
 		if engineclient.IsConflict(err) {
 			resp.Diagnostics.AddAttributeError(path.Root("id"), "Cannot "+tried, err.Error())
 			return

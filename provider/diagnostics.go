@@ -55,21 +55,23 @@ func notConfigured(diags *diag.Diagnostics) {
 // goneAfter is the pause before a 404 is asked about again.
 const goneAfter = 300 * time.Millisecond
 
-// confirmGone reports whether a thing that the engine did not find is really gone:
-// one answer of 404 from a restarting engine or a proxy must not drop it from the
-// state, since the next apply would make a second one.
-func confirmGone(ctx context.Context, err error, again func() error) bool {
+// readTwice reads a thing, and once more when the engine did not find it: one
+// answer of 404 from a restarting engine or a proxy must not drop it from the state,
+// since the next apply would make a second one. gone is true when both say so.
+func readTwice[T any](ctx context.Context, get func() (T, error)) (thing T, gone bool, err error) {
+	thing, err = get()
 	if !engineclient.IsNotFound(err) {
-		return false
+		return thing, false, err
 	}
 	timer := time.NewTimer(goneAfter)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+		return thing, false, ctx.Err()
 	case <-timer.C:
 	}
-	return engineclient.IsNotFound(again())
+	thing, err = get()
+	return thing, engineclient.IsNotFound(err), err
 }
 
 // splitImportID cuts an import id into its parts.

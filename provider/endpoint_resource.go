@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 )
 
 var (
@@ -117,13 +118,12 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 	if r.engine.client == nil {
 		return // unknown at plan: what was read last stays
 	}
-	get := func() (api.Endpoint, error) { return r.engine.client.GetEndpoint(ctx, m.ID.ValueString()) }
-	e, err := get()
+	e, gone, err := readTwice(ctx, func() (api.Endpoint, error) { return r.engine.client.GetEndpoint(ctx, m.ID.ValueString()) })
+	if gone {
+		resp.State.RemoveResource(ctx)
+		return
+	}
 	if err != nil {
-		if confirmGone(ctx, err, func() error { _, err := get(); return err }) {
-			resp.State.RemoveResource(ctx)
-			return
-		}
 		addRefusal(&resp.Diagnostics, "read endpoint "+m.ID.ValueString(), err)
 		return
 	}
@@ -174,7 +174,10 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 		return
 	}
 	id := m.ID.ValueString()
-	e, err := r.engine.client.GetEndpoint(ctx, id)
+	e, gone, err := readTwice(ctx, func() (api.Endpoint, error) { return r.engine.client.GetEndpoint(ctx, id) })
+	if gone {
+		return
+	}
 	if err == nil && e.ActiveRolloutID != "" {
 		addHeld(ctx, r.engine, &resp.Diagnostics, "delete endpoint "+id, id)
 		return
@@ -182,7 +185,7 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	if err == nil {
 		err = r.engine.client.DeleteEndpoint(ctx, id, "")
 	}
-	if err != nil && !confirmGone(ctx, err, func() error { _, err := r.engine.client.GetEndpoint(ctx, id); return err }) {
+	if err != nil && !engineclient.IsNotFound(err) {
 		addRefusal(&resp.Diagnostics, "delete endpoint "+id, err)
 	}
 }

@@ -91,20 +91,18 @@ type held struct {
 func (h *held) Error() string { return heldBy(h.endpoint, h.by) }
 
 // noSource is the refusal of a create whose source cannot be inferred.
-type noSource struct{ err error }
+type noSource struct{ why error }
 
-func (n *noSource) Error() string { return n.err.Error() }
-func (n *noSource) Unwrap() error { return n.err }
+func (n *noSource) Error() string { return n.why.Error() }
 
 func addCreateRefusal(diags *diag.Diagnostics, err error) {
 	var h *held
 	var n *noSource
-	var refused *api.Error
 	switch {
 	case errors.As(err, &h):
 		diags.AddAttributeError(path.Root("endpoint_id"), "The endpoint is held by another rollout",
 			h.Error()+" Nothing was created or moved. Let it end and apply again, or cancel it: "+render.DefaultCommand(render.Cancel, h.endpoint, h.by.ID))
-	case errors.As(err, &n) && !errors.As(n.err, &refused) && !engineclient.IsUnreachable(n.err):
+	case errors.As(err, &n):
 		diags.AddAttributeError(path.Root("source_deployment_id"), "The source cannot be inferred", sentence(n.Error()))
 	default:
 		addRefusal(diags, "create the rollout", err)
@@ -118,8 +116,12 @@ func (r *rolloutResource) acquire(ctx context.Context, endpoint string, spec api
 	if err != nil || adopted.ID != "" {
 		return adopted, err
 	}
+	ep, err := r.engine.client.GetEndpoint(ctx, endpoint)
+	if err != nil {
+		return api.Rollout{}, err
+	}
 	if spec.SourceDeploymentID == "" {
-		if spec.SourceDeploymentID, err = inferSource(ctx, r.engine, endpoint, spec.TargetDeploymentID); err != nil {
+		if spec.SourceDeploymentID, err = sourceIn(ep, spec.TargetDeploymentID); err != nil {
 			return api.Rollout{}, &noSource{err}
 		}
 	}
@@ -130,7 +132,7 @@ func (r *rolloutResource) acquire(ctx context.Context, endpoint string, spec api
 	if ours {
 		spec.Sluice = &api.SpecExtra{Digest: digest, Origin: "terraform"}
 	}
-	made, err := r.create(ctx, endpoint, spec, planning.IdempotencyKey(endpoint, digest, history))
+	made, err := r.create(ctx, endpoint, spec, planning.IdempotencyKey(endpoint, digest, history+" "+ep.ETag))
 	if engineclient.IsConflict(err) { // somebody was faster; it may be our own spec
 		adopted, _, again := r.adopt(ctx, endpoint, spec, digest)
 		if again != nil {
@@ -157,8 +159,8 @@ func (r *rolloutResource) create(ctx context.Context, endpoint string, spec api.
 }
 
 // adopt finds the endpoint's open rollout. One of another spec is *held; without
-// one, history names what came before, so that a deliberate new start of an old
-// spec is told from a repeated request.
+// one, history names what came before. With the endpoint's etag, which every rollout
+// changes, it tells a deliberate new start of an old spec from a repeated request.
 func (r *rolloutResource) adopt(ctx context.Context, endpoint string, spec api.RolloutSpec, digest string) (api.Rollout, string, error) {
 	newest := ""
 	for live, err := range r.engine.client.Rollouts(ctx, endpoint, "") {
@@ -272,14 +274,12 @@ func (r *rolloutResource) Delete(ctx context.Context, req resource.DeleteRequest
 		return
 	}
 	endpoint, id := m.EndpointID.ValueString(), m.ID.ValueString()
-	gone := func(err error) bool {
-		return confirmGone(ctx, err, func() error { _, err := r.engine.client.GetRollout(ctx, endpoint, id); return err })
+	live, gone, err := readTwice(ctx, func() (api.Rollout, error) { return r.engine.client.GetRollout(ctx, endpoint, id) })
+	if gone {
+		return
 	}
-	live, err := r.engine.client.GetRollout(ctx, endpoint, id)
 	if err != nil {
-		if !gone(err) {
-			addRefusal(&resp.Diagnostics, "destroy rollout "+id, err)
-		}
+		addRefusal(&resp.Diagnostics, "destroy rollout "+id, err)
 		return
 	}
 	if !engineclient.Terminal(live.State) && live.State != engineclient.StatePending {
@@ -294,7 +294,7 @@ func (r *rolloutResource) Delete(ctx context.Context, req resource.DeleteRequest
 			return
 		}
 	}
-	if err := r.engine.client.DeleteRollout(ctx, endpoint, id, ""); err != nil && !gone(err) {
+	if err := r.engine.client.DeleteRollout(ctx, endpoint, id, ""); err != nil && !engineclient.IsNotFound(err) {
 		addRefusal(&resp.Diagnostics, "delete the record of rollout "+id, err)
 	}
 }

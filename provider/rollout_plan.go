@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -297,6 +298,11 @@ func inferSource(ctx context.Context, e *engine, endpoint, target string) (strin
 	if err != nil {
 		return "", err
 	}
+	return sourceIn(ep, target)
+}
+
+// sourceIn is inferSource on an endpoint that was read.
+func sourceIn(ep api.Endpoint, target string) (string, error) {
 	var serving []string
 	for _, w := range ep.TrafficSplit {
 		if w.Weight > 0 && w.DeploymentID != target {
@@ -307,7 +313,7 @@ func inferSource(ctx context.Context, e *engine, endpoint, target string) (strin
 	case 1:
 		return serving[0], nil
 	case 0:
-		return "", fmt.Errorf("no deployment of endpoint %s other than the target has a weight in its split, so there is no traffic to move", endpoint)
+		return "", fmt.Errorf("no deployment of endpoint %s other than the target has a weight in its split, so there is no traffic to move", ep.ID)
 	}
-	return "", fmt.Errorf("several deployments of endpoint %s serve (%v); name the source", endpoint, serving)
+	return "", fmt.Errorf("several deployments of endpoint %s serve (%s); name the source", ep.ID, strings.Join(serving, ", "))
 }

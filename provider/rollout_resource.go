@@ -75,15 +75,14 @@ func (r *rolloutResource) Read(ctx context.Context, req resource.ReadRequest, re
 	if resp.Diagnostics.HasError() || r.engine.client == nil {
 		return
 	}
-	get := func() (api.Rollout, error) {
+	live, gone, err := readTwice(ctx, func() (api.Rollout, error) {
 		return r.engine.client.GetRollout(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
+	})
+	if gone {
+		resp.State.RemoveResource(ctx)
+		return
 	}
-	live, err := get()
 	if err != nil {
-		if confirmGone(ctx, err, func() error { _, err := get(); return err }) {
-			resp.State.RemoveResource(ctx)
-			return
-		}
 		addRefusal(&resp.Diagnostics, "read rollout "+m.ID.ValueString(), err)
 		return
 	}

@@ -242,7 +242,9 @@ func (m specModel) check(t rollout.Timings) (rollout.Spec, decoded, diag.Diagnos
 			diags.AddError(titleOf(p.Field), detail)
 			continue
 		}
-		diags.AddAttributeError(at, titleOf(p.Field), detail)
+		// Terraform shows the block's line only for a path inside a nested attribute,
+		// so the title names it.
+		diags.AddAttributeError(at, titleOf(p.Field)+" at "+at.String(), detail)
 	}
 	return spec, d, diags
 }
@@ -275,11 +277,19 @@ func titleOf(field string) string {
 	return "Invalid " + snake(field)
 }
 
+// inHCL puts the wire's names into the words of HCL.
+var inHCL = strings.NewReplacer("blueGreen", "blue_green", "regressionCheck", "regression_check", "thresholdCheck", "threshold_check",
+	"minReplicas", "min_replicas", "maxReplicas", "max_replicas", "sourceDeploymentId", "source_deployment_id", "targetDeploymentId", "target_deployment_id")
+
+// sentence makes an engine's words a sentence; a name at its beginning stays as it is.
 func sentence(s string) string {
 	if s == "" {
 		return s
 	}
-	s = strings.ToUpper(s[:1]) + s[1:]
+	s = inHCL.Replace(s)
+	if first, _, _ := strings.Cut(s, " "); !strings.Contains(first, "_") {
+		s = strings.ToUpper(s[:1]) + s[1:]
+	}
 	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "?") {
 		return s
 	}

@@ -127,32 +127,49 @@ func (e *testEngine) house(rollout string) house {
 	return house{url: e.APIURL, key: e.Key, rollout: rollout}
 }
 
-// traffic sends steady requests until the test ends, and fails it for any answer
-// that is not a 200 once the first one was.
-func (e *testEngine) traffic(t *testing.T, rps float64) {
+// traffic sends steady requests once the endpoint serves. The check that it returns
+// ends them, before the destroy, and fails for any answer that is not a 200.
+func (e *testEngine) traffic(t *testing.T, rps float64) resource.TestCheckFunc {
+	t.Helper()
+	return e.trafficTo(t, "acme/chat", rps)
+}
+
+func (e *testEngine) trafficTo(t *testing.T, model string, rps float64) resource.TestCheckFunc {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
+	var tally probe.Tally
+	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e.untilServed(ctx)
-		tally, err := probe.Run(ctx, probe.Config{BaseURL: e.GatewayURL + "/v1", Model: "acme/chat", RPS: rps})
-		if err == nil && tally.Non200() > 0 && tally.FirstBad != nil && ctx.Err() == nil {
-			t.Errorf("%s", tally)
+		if e.untilServed(ctx, model) {
+			tally, err = probe.Run(ctx, probe.Config{BaseURL: e.GatewayURL + "/v1", Model: model, RPS: rps})
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
+	return func(*terraform.State) error {
+		cancel()
+		<-done
+		if err == nil && (tally.Requests == 0 || tally.Non200() > 0) {
+			err = errors.New(tally.String())
+		}
+		return err
+	}
 }
 
 // untilServed waits until the gateway answers for the endpoint.
-func (e *testEngine) untilServed(ctx context.Context) {
-	for ctx.Err() == nil {
-		short, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
-		_, err := probe.Run(short, probe.Config{BaseURL: e.GatewayURL + "/v1", Model: "acme/chat", RPS: 100})
-		cancel()
-		req, reqErr := http.NewRequestWithContext(ctx, http.MethodPost, e.GatewayURL+"/v1/chat/completions", strings.NewReader(`{"model":"acme/chat","messages":[{"role":"user","content":"hi"}]}`))
-		if err != nil || reqErr != nil {
-			continue
+func (e *testEngine) untilServed(ctx context.Context, model string) bool {
+	every := time.NewTicker(20 * time.Millisecond)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-every.C:
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.GatewayURL+"/v1/chat/completions", strings.NewReader(`{"model":"`+model+`","messages":[{"role":"user","content":"hi"}]}`))
+		if err != nil {
+			return false
 		}
 		req.Header.Set("Content-Type", "application/json")
 		resp, err := http.DefaultClient.Do(req)
@@ -161,7 +178,7 @@ func (e *testEngine) untilServed(ctx context.Context) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode == http.StatusOK {
-			return
+			return true
 		}
 	}
 }
@@ -292,7 +309,7 @@ func (k knownAtPlan) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest
 func TestTerraformParksUntaintedAndASecondApplyAttaches(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t, fastEngine)
-	e.traffic(t, 60)
+	allAnswered := e.traffic(t, 60)
 	var s seen
 	h := e.house(canaryBody + averageGate)
 	h.candidate = "cr_slow"
@@ -325,7 +342,7 @@ data "sluice_rollout_gate" "test" {
 			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 				plancheck.ExpectResourceAction("sluice_rollout.test", plancheck.ResourceActionUpdate),
 			}, PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
-			Check: resource.ComposeTestCheckFunc(s.stays, attr("sluice_rollout.test", "state", "COMPLETED")),
+			Check: resource.ComposeTestCheckFunc(s.stays, attr("sluice_rollout.test", "state", "COMPLETED"), allAnswered),
 		},
 	}})
 }
@@ -405,6 +422,8 @@ func TestTerraformIsRefusedByAnotherRolloutAndByAStartThatCannotBe(t *testing.T)
 			return err
 		}},
 		{Config: e.house(`blue_green = {}`).hcl(), ExpectError: regexp.MustCompile(`(?s)held by (another )?rollout.*rol_`)},
+		// L9: so is what would pull a side away from under it.
+		{Config: base.hcl(), Destroy: true, ExpectError: regexp.MustCompile(`(?s)Cannot\s+delete\s+deployment.*held\s+by\s+rollout\s+rol_`)},
 		{
 			PreConfig: func() {
 				r, found, err := e.Client.ActiveRollout(t.Context(), endpoint)
