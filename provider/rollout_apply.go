@@ -311,7 +311,7 @@ func (r *rolloutResource) cancel(ctx context.Context, m rolloutModel, live api.R
 			return err
 		}
 	}
-	got, err := r.engine.client.Await(ctx, live.EndpointID, live.ID, progress{ctx})
+	got, err := r.engine.client.Await(ctx, live.EndpointID, live.ID, logged(ctx))
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,16 @@ import (
 )
 
 // progress tells each change of a rollout in Terraform's log.
-type progress struct{ ctx context.Context }
+type progress struct {
+	info, warn func(line string, fields map[string]any)
+}
+
+func logged(ctx context.Context) progress {
+	return progress{
+		info: func(line string, fields map[string]any) { tflog.Info(ctx, line, fields) },
+		warn: func(line string, fields map[string]any) { tflog.Warn(ctx, line, fields) },
+	}
+}
 
 // Changed logs what a poll found new.
 func (p progress) Changed(c engineclient.Change) {
@@ -33,12 +42,12 @@ func (p progress) Changed(c engineclient.Change) {
 			line += "; next: " + render.Inert(x.NextEvent)
 		}
 	}
-	tflog.Info(p.ctx, line, fields)
+	p.info(line, fields)
 }
 
 // Lost logs that polls fail and the wait goes on.
 func (p progress) Lost(err error, elapsed time.Duration) {
-	tflog.Warn(p.ctx, fmt.Sprintf("the engine does not answer; waiting on: %v", err), map[string]any{"elapsed": elapsed.Round(time.Second).String()})
+	p.warn(fmt.Sprintf("the engine does not answer; waiting on: %v", err), map[string]any{"elapsed": elapsed.Round(time.Second).String()})
 }
 
 func percentOf(r api.Rollout) int {
@@ -53,7 +62,7 @@ func percentOf(r api.Rollout) int {
 func (r *rolloutResource) await(ctx context.Context, m *rolloutModel, live api.Rollout, within time.Duration, diags *diag.Diagnostics) {
 	waiting, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	got, err := r.engine.client.Await(waiting, live.EndpointID, live.ID, progress{ctx})
+	got, err := r.engine.client.Await(waiting, live.EndpointID, live.ID, logged(ctx))
 	if got.Rollout.State != "" {
 		live = got.Rollout
 	}

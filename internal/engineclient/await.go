@@ -192,14 +192,15 @@ func (w *waiter) ceiling() time.Duration {
 
 // differs reports whether there is something new to tell.
 func differs(a, b api.Rollout) bool {
-	return a.State != b.State || deref(a.CurrentStep, -1) != deref(b.CurrentStep, -1) ||
-		deref(a.CurrentTrafficPercent, -1) != deref(b.CurrentTrafficPercent, -1) ||
+	return a.State != b.State || orUnset(a.CurrentStep) != orUnset(b.CurrentStep) ||
+		orUnset(a.CurrentTrafficPercent) != orUnset(b.CurrentTrafficPercent) ||
 		phase(a) != phase(b) || category(a) != category(b)
 }
 
-func deref(v *int, unset int) int {
+// orUnset is a number, or −1 for one that is not there.
+func orUnset(v *int) int {
 	if v == nil {
-		return unset
+		return -1
 	}
 	return *v
 }

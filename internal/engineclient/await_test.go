@@ -51,7 +51,7 @@ func status(code int, body string) func() (Response, error) {
 type record struct{ lines []string }
 
 func (r *record) Changed(c Change) {
-	r.lines = append(r.lines, fmt.Sprintf("%s %d", Short(c.After.State), deref(c.After.CurrentTrafficPercent, -1)))
+	r.lines = append(r.lines, fmt.Sprintf("%s %d", Short(c.After.State), orUnset(c.After.CurrentTrafficPercent)))
 }
 func (r *record) Lost(error, time.Duration) { r.lines = append(r.lines, "lost") }
 
