@@ -1,0 +1,77 @@
+// Command bench measures Sluice beside what it is compared with, in one run on one
+// machine: the gateway beside its upstream and nginx, a plan beside one by a provider
+// that does nothing, and the time from a cancel to the frozen split. Run it with
+// "make bench". Repeats are interleaved and ratios are taken within a repeat, so that
+// what else the machine does falls on all sides alike.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// bench is what the sections share.
+type bench struct {
+	dir    string // scratch folder; bin/ in it holds the built parts
+	sluice string // the binary under test
+	load   loader
+	size   size
+}
+
+// size says how much is measured.
+type size struct {
+	repeats int           // of each interleaved round
+	busy    time.Duration // of one measurement at 64 connections
+	single  time.Duration // of one measurement at one connection
+	warm    time.Duration // before each
+	streams int           // at once in the streaming measurement
+	plans   int           // of each kind and provider
+	cancels int
+}
+
+var (
+	full  = size{repeats: 3, busy: 4 * time.Second, single: 2 * time.Second, warm: 500 * time.Millisecond, streams: 4, plans: 7, cancels: 30}
+	short = size{repeats: 1, busy: 1500 * time.Millisecond, single: time.Second, warm: 300 * time.Millisecond, streams: 2, plans: 2, cancels: 6}
+)
+
+func main() {
+	dir := flag.String("dir", "", "scratch folder with bin/mock and bin/emptyprovider")
+	sluice := flag.String("sluice", "", "the sluice binary to measure")
+	brief := flag.Bool("short", false, "few and short repeats")
+	only := flag.String("only", "", "one section: gateway, plan or cancel")
+	flag.Parse()
+	b := &bench{dir: *dir, sluice: *sluice, load: newLoader(), size: full}
+	if *brief {
+		b.size = short
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := b.run(ctx, *only)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench failed:", err)
+		os.Exit(1)
+	}
+}
+
+func (b *bench) run(ctx context.Context, only string) error {
+	began := time.Now()
+	fmt.Println(machine())
+	for _, section := range []struct {
+		name string
+		run  func(context.Context) error
+	}{{"gateway", b.gateway}, {"plan", b.plan}, {"cancel", b.cancel}} {
+		if only != "" && only != section.name {
+			continue
+		}
+		if err := section.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", section.name, err)
+		}
+	}
+	fmt.Printf("\nmeasured in %s; load average now %s\n", time.Since(began).Round(time.Second), loadAverage())
+	return nil
+}
