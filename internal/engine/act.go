@@ -13,7 +13,7 @@ import (
 func (e *Engine) act(ctx context.Context, r rollout.Rollout, effect rollout.Effect) error {
 	switch effect.Kind {
 	case rollout.SetBounds:
-		return e.setBounds(ctx, effect)
+		return e.setBounds(ctx, r, effect)
 	case rollout.SetSplit:
 		return e.setSplit(ctx, r, effect.Percent)
 	case rollout.ReleaseSplit:
@@ -22,9 +22,30 @@ func (e *Engine) act(ctx context.Context, r rollout.Rollout, effect rollout.Effe
 	return fmt.Errorf("unknown effect %q", effect.Kind)
 }
 
-func (e *Engine) setBounds(ctx context.Context, effect rollout.Effect) error {
+// errSuperseded is an effect whose decision does not stand any more: a control came
+// between. A cancel that was accepted must never lose to a shift that was on its way.
+var errSuperseded = errors.New("a control came between the decision and its effect")
+
+// bring writes an effect into the records, as long as the rollout is still the one
+// that was decided upon.
+func (e *Engine) bring(ctx context.Context, r rollout.Rollout, change func() (rollout.Change, error)) error {
+	return e.update(ctx, func() (rollout.Change, error) {
+		now, err := e.Store.Rollout(ctx, r.ID)
+		if err != nil {
+			return rollout.Change{}, err
+		}
+		if now.Version != r.Version {
+			return rollout.Change{}, errSuperseded
+		}
+		c, err := change()
+		c.Require = []rollout.Ref{{Kind: rollout.KindRollout, ID: r.ID, Version: r.Version}}
+		return c, err
+	})
+}
+
+func (e *Engine) setBounds(ctx context.Context, r rollout.Rollout, effect rollout.Effect) error {
 	var d rollout.Deployment
-	err := e.update(ctx, func() (rollout.Change, error) {
+	err := e.bring(ctx, r, func() (rollout.Change, error) {
 		var err error
 		if d, err = e.Store.Deployment(ctx, effect.Deployment); err != nil {
 			return rollout.Change{}, err
@@ -49,7 +70,7 @@ func (e *Engine) setBounds(ctx context.Context, effect rollout.Effect) error {
 }
 
 func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, percent int) error {
-	err := e.update(ctx, func() (rollout.Change, error) {
+	err := e.bring(ctx, r, func() (rollout.Change, error) {
 		ep, err := e.Store.Endpoint(ctx, r.EndpointID)
 		if err != nil {
 			return rollout.Change{}, err

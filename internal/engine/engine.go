@@ -95,6 +95,21 @@ func (e *Engine) Load(ctx context.Context) error {
 func (e *Engine) Run(ctx context.Context) error {
 	cancel := e.Fleet.Subscribe(e.routes.changed)
 	defer cancel()
+	if err := e.takeUp(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // it was told to end before it began
+		}
+		return err
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { e.routes.run(ctx) })
+	wg.Go(func() { e.runner.run(ctx) })
+	wg.Wait()
+	return nil
+}
+
+// takeUp queues everything that stands to be looked at.
+func (e *Engine) takeUp(ctx context.Context) error {
 	// What changed between Load and the subscription was told to nobody.
 	deployments, err := e.Store.Deployments(ctx, "")
 	if err != nil {
@@ -110,10 +125,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	for _, r := range open {
 		e.runner.poke(r.ID)
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() { e.routes.run(ctx) })
-	wg.Go(func() { e.runner.run(ctx) })
-	wg.Wait()
 	return nil
 }
 

@@ -47,7 +47,8 @@ func (r *routes) next() uint64 {
 	}
 }
 
-// floor lifts the generation above every stored one.
+// floor lifts the generation above every stored one, and above those that are served
+// still: the clock may have gone back meanwhile.
 func (r *routes) floor(ctx context.Context) error {
 	endpoints, err := r.e.Store.Endpoints(ctx)
 	if err != nil {
@@ -60,6 +61,9 @@ func (r *routes) floor(ctx context.Context) error {
 	top := r.generation.Load()
 	for _, ep := range endpoints {
 		top = max(top, ep.Generation)
+		if served, ok := r.e.Router.Serving(ep.ID); ok {
+			top = max(top, served.Generation)
+		}
 	}
 	for _, ro := range open {
 		top = max(top, ro.Generation)

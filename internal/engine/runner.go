@@ -114,7 +114,7 @@ func (r *runner) done(id string, next time.Time, err error) {
 
 // backoff after n failures in a row: 100 ms doubling to 15 s.
 func backoff(n int) time.Duration {
-	return min(100*time.Millisecond<<min(n-1, 10), 15*time.Second)
+	return min(100*time.Millisecond<<min(max(n-1, 0), 10), 15*time.Second)
 }
 
 // run works until ctx ends and its workers have stopped.
@@ -253,9 +253,14 @@ func (r *runner) move(ctx context.Context, ro rollout.Rollout, failing string) (
 		if err != nil {
 			return false, next, err
 		}
+		d.Rollout.Version++ // as it is stored now
 	}
 	for _, effect := range d.Effects {
-		if err := r.e.act(ctx, d.Rollout, effect); err != nil {
+		err := r.e.act(ctx, d.Rollout, effect)
+		if errors.Is(err, errSuperseded) {
+			return false, next, nil
+		}
+		if err != nil {
 			return false, next, err
 		}
 	}
