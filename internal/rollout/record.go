@@ -18,6 +18,7 @@ type Change struct {
 	Events      []Event
 	Answers     []Answer
 	Delete      []Ref
+	Require     []Ref // rows that the change does not touch, but that must still be at this version
 }
 
 // Empty reports whether there is nothing to write.

@@ -49,6 +49,9 @@ func (s *SQLite) inTx(ctx context.Context, do func(*writer)) error {
 // all writes a change. Deletes come first, so that a name is free again; rows that
 // need an endpoint come after it.
 func (w *writer) all(c rollout.Change) {
+	for _, ref := range c.Require {
+		w.require(ref)
+	}
 	for _, ref := range c.Delete {
 		w.delete(ref)
 	}
@@ -124,6 +127,21 @@ func (w *writer) delete(ref rollout.Ref) {
 		return
 	}
 	w.one(ref.ID, "DELETE FROM "+tables[ref.Kind]+" WHERE id = ? AND version = ?", ref.ID, ref.Version)
+}
+
+// require fails the change when a row is not at its version any more.
+func (w *writer) require(ref rollout.Ref) {
+	if w.err != nil {
+		return
+	}
+	var version int64
+	err := w.tx.QueryRowContext(w.ctx, "SELECT version FROM "+tables[ref.Kind]+" WHERE id = ?", ref.ID).Scan(&version)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && version != ref.Version:
+		w.err = fmt.Errorf("%s: %w", ref.ID, rollout.ErrConflict)
+	case err != nil:
+		w.err = fmt.Errorf("read: %w", err)
+	}
 }
 
 var levels = map[rollout.Level]int{rollout.LevelDebug: 0, rollout.LevelInfo: 1, rollout.LevelWarn: 2, rollout.LevelError: 3}

@@ -314,3 +314,19 @@ func canceled(t *testing.T, open Opener) {
 	require.ErrorIs(t, err, rollout.ErrNotFound)
 	commit(t, s, rollout.Change{Endpoints: []rollout.Endpoint{Endpoint("ep_1", "chat")}}) // the writer is free
 }
+
+func requires(t *testing.T, open Opener) {
+	s := opened(t, open)
+	commit(t, s, rollout.Change{Endpoints: []rollout.Endpoint{Endpoint("ep_1", "chat")}, Rollouts: []rollout.Rollout{Rollout("rol_1", "ep_1", rollout.Running)}})
+	ep, err := s.Endpoint(t.Context(), "ep_1")
+	require.NoError(t, err)
+	write := func(version int64, id string) error {
+		return s.Commit(t.Context(), rollout.Change{Endpoints: []rollout.Endpoint{ep}, Require: []rollout.Ref{{Kind: rollout.KindRollout, ID: id, Version: version}}})
+	}
+	require.ErrorIs(t, write(7, "rol_1"), rollout.ErrConflict)
+	require.ErrorIs(t, write(1, "rol_none"), rollout.ErrConflict)
+	same, err := s.Endpoint(t.Context(), "ep_1")
+	require.NoError(t, err)
+	require.Equal(t, ep.Version, same.Version, "nothing was written")
+	require.NoError(t, write(1, "rol_1"))
+}

@@ -49,6 +49,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"a record comes back as it was written", comesBack},
 		{"a row that somebody changed since it was read is a conflict", staleIsConflict},
 		{"a change is all or nothing", allOrNothing},
+		{"a change stands on the rows that it requires", requires},
 		{"an endpoint has one open rollout", oneOpenRollout},
 		{"names are taken once", namesTakenOnce},
 		{"an endpoint does not go while something is on it", endpointWithRows},
