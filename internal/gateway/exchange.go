@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strconv"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/meter"
 )
@@ -160,8 +159,9 @@ func (x *exchange) fallOver() (outcome, error) {
 // kept one, which would be as old.
 func (x *exchange) try(m *member, s station) (*reply, error) {
 	q, ctx := x.encode(m, s.pool.address), x.r.Context()
+	defer q.free()
 	if c := s.pool.get(); c != nil {
-		reply, err := c.roundTrip(ctx, q)
+		reply, err := c.roundTrip(ctx, &q)
 		switch {
 		case err == nil:
 			return reply, nil
@@ -176,7 +176,7 @@ func (x *exchange) try(m *member, s station) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	reply, err := c.roundTrip(ctx, q)
+	reply, err := c.roundTrip(ctx, &q)
 	switch {
 	case err == nil:
 		return reply, nil
@@ -194,7 +194,7 @@ func (x *exchange) fail(err error) {
 		panic(http.ErrAbortHandler)
 	}
 	x.flight.End(meter.ServerError)
-	x.sign(x.chosen, "")
+	x.sign([]string{x.chosen}, nil)
 	if errors.Is(err, errSpent) && len(x.tried) == 0 {
 		refuse(x.w, http.StatusServiceUnavailable, apiError{
 			Message: "No replica of " + x.call.model + " is ready.", Type: typeServer, Code: "no_ready_replica",
@@ -206,16 +206,17 @@ func (x *exchange) fail(err error) {
 	})
 }
 
-// sign says in the answer's head who gives it.
-func (x *exchange) sign(deployment, replica string) {
+// sign says in the answer's head who gives it; by is nil when nobody does. The values
+// are those of the table, so they must not be changed in place.
+func (x *exchange) sign(deployment []string, by *replica) {
 	h := x.w.Header()
-	h.Set(HeaderEndpoint, x.endpoint.route.EndpointID)
-	h.Set(HeaderDeployment, deployment)
-	h.Set(HeaderGeneration, strconv.FormatUint(x.endpoint.route.Generation, 10))
-	if replica != "" {
-		h.Set(HeaderReplica, replica)
+	h[HeaderEndpoint] = x.endpoint.idHeader
+	h[HeaderDeployment] = deployment
+	h[HeaderGeneration] = x.endpoint.generationHeader
+	if by != nil {
+		h[HeaderReplica] = by.header
 	}
-	if deployment != x.chosen {
+	if deployment[0] != x.chosen {
 		h.Set(HeaderFallbackFrom, x.chosen)
 	}
 }

@@ -25,7 +25,7 @@ func (x *exchange) relay(out outcome) {
 
 	x.body.free() // nothing can be replayed any more
 	copyResponseHeaders(x.w.Header(), out.Header)
-	x.sign(out.member.deployment, out.station.replica.id)
+	x.sign(out.member.header, out.station.replica)
 	x.w.WriteHeader(out.StatusCode)
 
 	err := x.stream(out.reply)
@@ -60,8 +60,8 @@ func (x *exchange) classify(err error, status int) meter.Class {
 // more at hand: once a burst, not once an event, and at once for the head of an
 // answer whose body is not there yet.
 func (x *exchange) stream(r *reply) error {
-	out := x.toClient()
 	left := r.ContentLength // -1 for a stream
+	out := x.toClient(left)
 	if left == 0 {
 		return nil
 	}
@@ -100,17 +100,29 @@ type client struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
+	held    bool // the whole body stays in the server's buffer until a flush or the end
 }
 
-func (x *exchange) toClient() client {
-	return client{x.w, http.NewResponseController(x.w), x.gateway.config.WriteTimeout}
+// serverBuffer is what net/http's server holds back of a body before it writes.
+const serverBuffer = 2 << 10
+
+// toClient opens the way for a body of the given length, -1 for one that is not known.
+func (x *exchange) toClient(length int64) client {
+	return client{x.w, http.NewResponseController(x.w), x.gateway.config.WriteTimeout, 0 <= length && length <= serverBuffer}
 }
 
 func (c client) write(b []byte) error {
-	return c.within(func() error {
+	write := func() error {
 		_, err := c.w.Write(b)
 		return err
-	})
+	}
+	if c.held { // nothing is sent, so nothing can stall
+		if err := write(); err != nil {
+			return errors.Join(errClient, err)
+		}
+		return nil
+	}
+	return c.within(write)
 }
 
 func (c client) flush() error {

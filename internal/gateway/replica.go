@@ -9,8 +9,9 @@ import (
 // replica is what is known of one replica beside the tables: how many requests
 // it holds, and whether it may take one more.
 type replica struct {
-	id    string
-	state atomic.Uint64 // requests in flight, and the marks below
+	id     string
+	header []string      // id, as a header's values
+	state  atomic.Uint64 // requests in flight, and the marks below
 
 	mu       sync.Mutex
 	drained  chan struct{} // closed when a marked replica holds nothing; made by a waiter

@@ -4,27 +4,58 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// request is one request in the form in which it is sent.
+// request is one request in the form in which it is sent: the head, and the body in
+// pieces, or both in one when the body is small.
 type request struct {
 	head   []byte
 	pieces [3][]byte
+	lent   *[]byte // what head is in
 }
 
-// encode writes the head for one replica; the body stays in its pieces.
+// copiedBody is the largest body that is sent in one write with the head: copying it
+// costs less than sending it from four places.
+const copiedBody = 4 << 10
+
+// heads are lent to requests.
+var heads = sync.Pool{New: func() any { b := make([]byte, 0, copiedBody+1<<10); return &b }}
+
+// free gives the head's buffer back.
+func (q *request) free() {
+	if cap(q.head) <= keptBody {
+		*q.lent = q.head[:0]
+		heads.Put(q.lent)
+	}
+	q.head, q.lent = nil, nil
+}
+
+// send writes the request.
+func (q *request) send(w io.Writer) error {
+	if len(q.pieces[0]) == 0 {
+		_, err := w.Write(q.head)
+		return err
+	}
+	buffers := net.Buffers{q.head, q.pieces[0], q.pieces[1], q.pieces[2]}
+	_, err := buffers.WriteTo(w)
+	return err
+}
+
+// encode writes the head for one replica. A large body stays in its pieces.
 func (x *exchange) encode(m *member, address string) request {
-	q := request{pieces: x.call.spliced(x.body.bytes, m.model)}
+	pieces := x.call.spliced(x.body.bytes, m.model)
 	length := 0
-	for _, p := range q.pieces {
+	for _, p := range pieces {
 		length += len(p)
 	}
-	b := make([]byte, 0, 1<<10)
-	b = append(b, "POST "...)
+	lent := heads.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
+	b := append((*lent)[:0], "POST "...)
 	b = append(b, x.path...)
 	if x.r.URL.RawQuery != "" {
 		b = append(b, '?')
@@ -35,18 +66,22 @@ func (x *exchange) encode(m *member, address string) request {
 	b = appendRequestHeaders(b, x.r)
 	b = appendHeader(b, "Content-Length", strconv.Itoa(length))
 	b = append(b, "\r\n"...)
-	q.head = b
-	return q
+	if length > copiedBody {
+		return request{head: b, pieces: pieces, lent: lent}
+	}
+	for _, p := range pieces {
+		b = append(b, p...)
+	}
+	return request{head: b, lent: lent}
 }
 
 // roundTrip sends the request and reads the head of its answer. The connection
 // is closed when ctx ends, at any moment until release; a failed one is closed
 // by the time that it returns.
-func (c *conn) roundTrip(ctx context.Context, q request) (*reply, error) {
+func (c *conn) roundTrip(ctx context.Context, q *request) (*reply, error) {
 	r := &reply{conn: c, unwatch: context.AfterFunc(ctx, func() { _ = c.Close() })}
 	c.expectHead()
-	buffers := net.Buffers{q.head, q.pieces[0], q.pieces[1], q.pieces[2]}
-	_, sendErr := buffers.WriteTo(c.Conn)
+	sendErr := q.send(c.Conn)
 	// Also after a failed send: a replica that refuses a request early answers and
 	// closes without reading all of it.
 	response, err := c.readHead() //nolint:bodyclose // the reply ends with release or discard

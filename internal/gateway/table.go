@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"math/bits"
+	"strconv"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -35,6 +36,8 @@ type endpoint struct {
 	members []*member
 	others  []*member // those outside the pair, all without one
 
+	idHeader, generationHeader []string // as headers' values
+
 	source, target *member // of the pair, nil without one
 	pairBelow      uint64  // the pair's share of 2^64
 	targetBelow    uint64  // the target's share of 2^64
@@ -43,7 +46,8 @@ type endpoint struct {
 // member is one deployment of an endpoint. It never changes.
 type member struct {
 	deployment string
-	model      []byte // JSON string that replaces the body's model; nil leaves it
+	header     []string // deployment, as a header's values
+	model      []byte   // JSON string that replaces the body's model; nil leaves it
 	weight     float64
 	seed       uint64
 	ready      []station
@@ -169,7 +173,7 @@ func (t *table) with(e *endpoint) *table {
 
 // compile makes a valid route ready for deciding. The caller holds applying.
 func (g *Gateway) compile(route rollout.Route) *endpoint {
-	e := &endpoint{route: route}
+	e := &endpoint{route: route, idHeader: []string{route.EndpointID}, generationHeader: []string{strconv.FormatUint(route.Generation, 10)}}
 	e.salted.Reset()
 	_, _ = e.salted.WriteString(route.Salt) // never fails
 	for _, m := range route.Members {
@@ -196,7 +200,7 @@ func (g *Gateway) compile(route rollout.Route) *endpoint {
 }
 
 func (g *Gateway) compileMember(m rollout.Member) *member {
-	c := &member{deployment: m.Deployment, weight: m.Weight, seed: xxhash.Sum64String(m.Deployment)}
+	c := &member{deployment: m.Deployment, header: []string{m.Deployment}, weight: m.Weight, seed: xxhash.Sum64String(m.Deployment)}
 	if m.Model != "" {
 		c.model, _ = json.Marshal(m.Model) // a string always has a form
 	}
@@ -213,7 +217,7 @@ func (g *Gateway) compileMember(m rollout.Member) *member {
 func (g *Gateway) replica(r rollout.Replica) *replica {
 	own := g.replicas[r.ID]
 	if own == nil {
-		own = &replica{id: r.ID, restarts: r.Restarts}
+		own = &replica{id: r.ID, header: []string{r.ID}, restarts: r.Restarts}
 		own.set(markRoute) // until swap
 		g.replicas[r.ID] = own
 	}
