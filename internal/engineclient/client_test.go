@@ -249,6 +249,28 @@ func TestLostAnswerOfACancelIsReadNotRepeated(t *testing.T) {
 	require.EqualValues(t, 2, posts.Load())
 }
 
+func TestControlAnsweredWith503IsReadBeforeItIsSentAgain(t *testing.T) {
+	for carriedOut, wantPosts := range map[bool]int32{true: 1, false: 2} {
+		var posts atomic.Int32
+		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method == http.MethodGet && carriedOut:
+				answer(t, w, 200, api.Rollout{ID: "rol_1", State: StatePausing})
+			case r.Method == http.MethodGet:
+				answer(t, w, 200, api.Rollout{ID: "rol_1", State: StateRunning})
+			case posts.Add(1) == 1:
+				refuse(t, w, 503, api.CodeUnavailable, "did not answer in time")
+			default:
+				answer(t, w, 200, api.Rollout{ID: "rol_1", State: StatePausing})
+			}
+		})
+		r, err := c.PauseRollout(context.Background(), "ep_1", "rol_1", api.Control{})
+		require.NoError(t, err)
+		require.Equal(t, StatePausing, r.State)
+		require.Equal(t, wantPosts, posts.Load())
+	}
+}
+
 func TestNothingListensIsUnreachable(t *testing.T) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")

@@ -87,3 +87,12 @@ func IsConflict(err error) bool {
 	var e *api.Error
 	return errors.As(err, &e) && e.Status == http.StatusConflict
 }
+
+// lost reports whether a call may have been carried out though no answer said so.
+func lost(err error) bool {
+	var e *api.Error
+	if errors.As(err, &e) {
+		return e.Status == http.StatusBadGateway || e.Status == http.StatusServiceUnavailable || e.Status == http.StatusGatewayTimeout
+	}
+	return IsUnreachable(err)
+}

@@ -80,10 +80,10 @@ func again(a Response, how Repeat) bool {
 		return false
 	}
 	switch a.Status {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusConflict:
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusConflict:
 		return true
-	case http.StatusBadGateway, http.StatusGatewayTimeout:
-		return how == RepeatFreely // something on the way may have passed it on
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return how == RepeatFreely // it may have been carried out
 	}
 	return false
 }

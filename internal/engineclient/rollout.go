@@ -105,28 +105,35 @@ func (c *Client) CancelRollout(ctx context.Context, endpoint, id string, body ap
 	return c.control(ctx, endpoint, id, "cancel", &body, isOneOf(StateCancelling, StateCanceled))
 }
 
-// control sends a control. When its answer was lost, the rollout is read: if it is
-// where the control leads, that is the answer; otherwise the loss is reported and
-// nothing is sent twice.
+// maxControls bounds how often a control is sent whose answer is lost.
+const maxControls = 3
+
+// control sends a control. When its answer was lost the rollout is read: if it is
+// where the control leads, that is the answer. Only when it is not, the control is
+// sent again; one whose effect cannot be read from the state never is.
 func (c *Client) control(ctx context.Context, endpoint, id, verb string, body *api.Control, reached func(string) bool) (api.Rollout, error) {
-	var out api.Rollout
 	path, err := c.inProject(ctx, "endpoints", endpoint, "rollouts", id, verb)
 	if err != nil {
-		return out, err
+		return api.Rollout{}, err
 	}
 	var in any
 	if body != nil {
 		in = body
 	}
-	err = c.call(ctx, Request{Method: http.MethodPost, Path: path, Repeat: ReadFirst}, in, &out)
-	if !IsUnreachable(err) || reached == nil || ctx.Err() != nil {
-		return out, err
+	for try := 1; ; try++ {
+		var out api.Rollout
+		err := c.call(ctx, Request{Method: http.MethodPost, Path: path, Repeat: ReadFirst}, in, &out)
+		if !lost(err) || reached == nil || ctx.Err() != nil {
+			return out, err
+		}
+		now, readErr := c.GetRollout(ctx, endpoint, id)
+		switch {
+		case readErr != nil || try >= maxControls:
+			return out, err
+		case reached(now.State):
+			return now, nil
+		}
 	}
-	now, readErr := c.GetRollout(ctx, endpoint, id)
-	if readErr == nil && reached(now.State) {
-		return now, nil
-	}
-	return out, err
 }
 
 // The full names of the rollout states.
