@@ -55,7 +55,8 @@ func (x *exchange) encode(m *member, address string) request {
 		length += len(p)
 	}
 	lent := heads.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
-	b := append((*lent)[:0], "POST "...)
+	b := (*lent)[:0]
+	b = append(b, "POST "...)
 	b = append(b, x.path...)
 	if x.r.URL.RawQuery != "" {
 		b = append(b, '?')
