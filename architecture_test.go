@@ -19,23 +19,25 @@ const modulePath = "github.com/sluice-dev/terraform-provider-sluice/"
 // room below another one (fleet/process) belongs to it. A new room is added here
 // with a reason, or it does not exist.
 var rooms = map[string][]string{
-	"":                      {"internal/cli", "internal/render", "provider"},
-	"provider":              {"internal/planning", "internal/engineclient", "internal/rollout", "internal/api", "internal/render", "internal/wire"},
-	"reconciler":            {"internal/declaration", "internal/planning", "internal/policy", "internal/engineclient", "internal/render"},
-	"internal/rollout":      {},
-	"internal/api":          {},
-	"internal/wire":         {"internal/api", "internal/rollout"}, // the two vocabularies side by side, so that neither knows the other
-	"internal/planning":     {"internal/rollout", "internal/declaration", "internal/api", "internal/wire"},
-	"internal/engineclient": {"internal/api"},
-	"internal/engine":       {"internal/rollout"},
-	"internal/store":        {"internal/rollout"},
-	"internal/fleet":        {"internal/rollout"},
-	"internal/meter":        {"internal/rollout"}, // the query and the reading are the core's nouns
-	"internal/gateway":      {"internal/rollout", "internal/meter"},
-	"internal/modelserver":  {},
-	"internal/probe":        {},
-	"internal/server":       {"internal/engine", "internal/api", "internal/render", "internal/rollout", "internal/wire"},
-	"internal/render":       {"internal/rollout", "internal/planning", "internal/api"},
+	"":                         {"internal/cli", "internal/render", "provider"},
+	"provider":                 {"internal/planning", "internal/engineclient", "internal/rollout", "internal/api", "internal/render", "internal/wire"},
+	"reconciler":               {"internal/declaration", "internal/planning", "internal/policy", "internal/engineclient", "internal/render"},
+	"internal/rollout":         {},
+	"internal/api":             {},
+	"internal/wire":            {"internal/api", "internal/rollout"}, // the two vocabularies side by side, so that neither knows the other
+	"internal/planning":        {"internal/rollout", "internal/declaration", "internal/api", "internal/wire"},
+	"internal/engineclient":    {"internal/api"},
+	"internal/engine":          {"internal/rollout"},
+	"internal/store":           {"internal/rollout"},
+	"internal/fleet":           {"internal/rollout"},
+	"internal/fleet/fleettest": {"internal/fleet", "internal/rollout", "internal/modelserver"}, // replicas of the drivers' suite
+	"internal/store/storetest": {"internal/rollout"},
+	"internal/meter":           {"internal/rollout"}, // the query and the reading are the core's nouns
+	"internal/gateway":         {"internal/rollout", "internal/meter"},
+	"internal/modelserver":     {},
+	"internal/probe":           {},
+	"internal/server":          {"internal/engine", "internal/api", "internal/render", "internal/rollout", "internal/wire"},
+	"internal/render":          {"internal/rollout", "internal/planning", "internal/api"},
 	"internal/serve": {
 		"internal/engine", "internal/rollout", "internal/api", "internal/store", "internal/fleet", "internal/meter",
 		"internal/gateway", "internal/server", "internal/render", "internal/modelserver",
