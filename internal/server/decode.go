@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -36,13 +37,19 @@ func jsonField(err error) string {
 	if errors.As(err, &wrong) {
 		return wrong.Field
 	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return strings.Trim(name, `"`)
+	}
 	return ""
 }
 
 func jsonMessage(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return fmt.Sprintf("%s cannot be a %s", wrong.Field, wrong.Value)
+		return fmt.Sprintf("%s cannot be of JSON type %s", cmp.Or(wrong.Field, "it"), wrong.Value)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return "the JSON ends too early"
 	}
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
@@ -76,10 +83,10 @@ type mask []string
 
 func (c *call) updateMask() mask { return mask(list(c.URL.Query().Get("updateMask"))) }
 
-// has reports whether a path, or one above or below it, is named.
+// has reports whether a path, or one above it, is named.
 func (m mask) has(path string) bool {
 	for _, p := range m {
-		if p == path || strings.HasPrefix(path, p+".") {
+		if p == path || strings.HasPrefix(path, p+".") || p == "*" {
 			return true
 		}
 	}
@@ -89,9 +96,9 @@ func (m mask) has(path string) bool {
 // check refuses paths that are not in a resource's list.
 func (m mask) check(known ...string) error {
 	for _, p := range m {
-		ok := false
+		ok := p == "*"
 		for _, k := range known {
-			ok = ok || p == k || strings.HasPrefix(p, k+".")
+			ok = ok || p == k || strings.HasPrefix(p, k+".") || strings.HasPrefix(k, p+".")
 		}
 		if !ok {
 			return badRequest("updateMask", fmt.Sprintf("cannot update %q; the mutable fields are %s", p, strings.Join(known, ", ")))

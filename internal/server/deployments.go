@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,7 +136,7 @@ func (s *Server) updateDeployment(ctx context.Context, c *call) (any, error) {
 	if in.Name != nil && *in.Name != d.Name && !strings.HasSuffix(*in.Name, "/"+d.Name) {
 		return nil, badRequest("name", "a deployment cannot be renamed: clients may pin it by its name")
 	}
-	set, err := deploymentChange(in, c.updateMask())
+	set, err := deploymentChange(in, c.updateMask(), d.Autoscaling)
 	if err != nil {
 		return nil, err
 	}
@@ -145,13 +146,15 @@ func (s *Server) updateDeployment(ctx context.Context, c *call) (any, error) {
 	return s.viewDeployment(ctx, d)
 }
 
-func deploymentChange(in api.UpdateDeployment, m mask) (engine.DeploymentChange, error) {
+// deploymentChange applies an update mask, field by field: what is not named, or
+// without a mask not sent, stays as it stands.
+func deploymentChange(in api.UpdateDeployment, m mask, stands rollout.Autoscaling) (engine.DeploymentChange, error) {
 	var set engine.DeploymentChange
-	if err := m.check("name", "autoscaling"); err != nil {
+	if err := m.check("name", "autoscaling.minReplicas", "autoscaling.maxReplicas", "autoscaling.scaleUpWindow", "autoscaling.scaleDownWindow", "autoscaling.scaleToZeroWindow", "autoscaling.scalingMetrics"); err != nil {
 		return set, err
 	}
 	if in.Autoscaling == nil {
-		if m.has("autoscaling") {
+		if slices.ContainsFunc(m, func(p string) bool { return strings.HasPrefix(p, "autoscaling") }) {
 			return set, badRequest("autoscaling", "updateMask names autoscaling, and the body has none")
 		}
 		return set, nil
@@ -163,10 +166,24 @@ func deploymentChange(in api.UpdateDeployment, m mask) (engine.DeploymentChange,
 	if m == nil || m.has("autoscaling.maxReplicas") {
 		set.Max = a.MaxReplicas
 	}
-	rest := autoscalingOf(a)
-	given := rest.ScaleUpWindow != nil || rest.ScaleDownWindow != nil || rest.ScaleToZeroWindow != nil || rest.Metrics != nil
-	if m.has("autoscaling") || m == nil && given || m.has("autoscaling.scalingMetrics") {
-		set.Autoscaling = &rest
+	sent, next, touched := autoscalingOf(a), stands, false
+	for _, f := range []struct {
+		path string
+		sent bool
+		set  func()
+	}{
+		{"autoscaling.scaleUpWindow", sent.ScaleUpWindow != nil, func() { next.ScaleUpWindow = sent.ScaleUpWindow }},
+		{"autoscaling.scaleDownWindow", sent.ScaleDownWindow != nil, func() { next.ScaleDownWindow = sent.ScaleDownWindow }},
+		{"autoscaling.scaleToZeroWindow", sent.ScaleToZeroWindow != nil, func() { next.ScaleToZeroWindow = sent.ScaleToZeroWindow }},
+		{"autoscaling.scalingMetrics", sent.Metrics != nil, func() { next.Metrics = sent.Metrics }},
+	} {
+		if m.has(f.path) || m == nil && f.sent {
+			f.set()
+			touched = true
+		}
+	}
+	if touched {
+		set.Autoscaling = &next
 	}
 	return set, nil
 }

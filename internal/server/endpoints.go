@@ -123,14 +123,22 @@ func (s *Server) listEndpoints(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.endpoints(ctx, c, func(ep rollout.Endpoint) bool { return ep.ProjectID == c.key.ProjectID && keep(fieldsOf(ep)) })
+}
+
+func fieldsOf(ep rollout.Endpoint) fields {
+	return fields{"name": ep.Name, "visibility": ep.Visibility, "created_at": stamp(ep.CreatedAt), "updated_at": stamp(ep.UpdatedAt)}
+}
+
+// endpoints is a page of those that are kept.
+func (s *Server) endpoints(ctx context.Context, c *call, keep func(rollout.Endpoint) bool) (any, error) {
 	all, err := s.Engine.Store.Endpoints(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var mine []rollout.Endpoint
 	for _, ep := range all {
-		fields := fields{"name": ep.Name, "visibility": ep.Visibility, "created_at": stamp(ep.CreatedAt), "updated_at": stamp(ep.UpdatedAt)}
-		if ep.ProjectID == c.key.ProjectID && keep(fields) {
+		if keep(ep) {
 			mine = append(mine, ep)
 		}
 	}
@@ -152,21 +160,11 @@ func (s *Server) listOrganization(ctx context.Context, c *call) (any, error) {
 	if c.PathValue("organization") != s.Engine.Project.Organization {
 		return nil, notFound("organization", c.PathValue("organization"))
 	}
-	all, err := s.Engine.Store.Endpoints(ctx)
+	keep, err := c.filter("name", "visibility", "created_at", "updated_at")
 	if err != nil {
 		return nil, err
 	}
-	var shared []rollout.Endpoint
-	for _, ep := range all {
-		if ep.Visibility == api.VisibilityInternal {
-			shared = append(shared, ep)
-		}
-	}
-	items, next, err := paged(c, shared, func(ep rollout.Endpoint) place { return place{ep.CreatedAt, ep.ID} }, newestFirst)
-	if err != nil {
-		return nil, err
-	}
-	return page(items, next, func(ep rollout.Endpoint) (api.Endpoint, error) { return s.viewEndpoint(ctx, ep) })
+	return s.endpoints(ctx, c, func(ep rollout.Endpoint) bool { return ep.Visibility == api.VisibilityInternal && keep(fieldsOf(ep)) })
 }
 
 func pick(by updateOrder, created, updated time.Time) time.Time {

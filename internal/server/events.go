@@ -35,18 +35,30 @@ func (s *Server) listEvents(ctx context.Context, c *call) (any, error) {
 	return page(rows, cursor, func(e rollout.Event) (api.Event, error) { return wire.EventToAPI(e), nil })
 }
 
+// maxListed bounds a list in a query: each value is one of the database's.
+const maxListed = 200
+
 func eventQuery(c *call) (rollout.EventQuery, error) {
 	v := c.URL.Query()
 	many := func(name string) []string { return list(strings.Join(v[name], ",")) }
+	for _, name := range []string{"types", "deploymentIds", "sourceKinds"} {
+		if n := len(many(name)); n > maxListed {
+			return rollout.EventQuery{}, badRequest(name, fmt.Sprintf("%s names %d values; at most %d", name, n, maxListed))
+		}
+	}
 	q := rollout.EventQuery{Types: many("types"), Deployments: many("deploymentIds"), Subject: strings.TrimSpace(v.Get("subjectId"))}
 	for _, k := range many("sourceKinds") {
-		q.Kinds = append(q.Kinds, strings.TrimPrefix(k, api.PrefixSourceKind))
+		k = strings.TrimPrefix(k, api.PrefixSourceKind)
+		if k != "ENDPOINT" && k != "DEPLOYMENT" {
+			return q, badRequest("sourceKinds", fmt.Sprintf("source kind %q is unknown; use SOURCE_KIND_ENDPOINT or SOURCE_KIND_DEPLOYMENT", k))
+		}
+		q.Kinds = append(q.Kinds, k)
 	}
 	switch level := rollout.Level(strings.TrimPrefix(v.Get("minLevel"), api.PrefixLevel)); level {
 	case "", rollout.LevelDebug, rollout.LevelInfo, rollout.LevelWarn, rollout.LevelError:
 		q.MinLevel = level
 	default:
-		return q, badRequest("minLevel", fmt.Sprintf("level %q is unknown; use LEVEL_DEBUG, LEVEL_INFO, LEVEL_WARN or LEVEL_ERROR", level))
+		return q, badRequest("minLevel", fmt.Sprintf("level %q is unknown; use LEVEL_DEBUG, LEVEL_INFO, LEVEL_WARN or LEVEL_ERROR", v.Get("minLevel")))
 	}
 	var err error
 	if q.Since, err = instant(v.Get("since"), "since"); err != nil {
@@ -60,8 +72,9 @@ func eventQuery(c *call) (rollout.EventQuery, error) {
 	}
 	if after := v.Get("after"); after != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(after)
-		n, perr := strconv.ParseInt(strings.TrimPrefix(string(raw), "e"), 10, 64)
-		if err != nil || perr != nil || n <= 0 {
+		digits, ours := strings.CutPrefix(string(raw), "e")
+		n, perr := strconv.ParseInt(digits, 10, 64)
+		if err != nil || perr != nil || !ours || n <= 0 {
 			return q, badRequest("after", "the cursor is not one that this server gave")
 		}
 		q.Before = n

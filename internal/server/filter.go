@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // fields are the values that a filter may name.
@@ -23,7 +22,12 @@ func (c *call) filter(known ...string) (predicate, error) {
 		return func(fields) bool { return true }, nil
 	}
 	p := &filterParser{known: known}
-	err := p.scan(text)
+	var err error
+	if len(text) > maxFilter {
+		err = fmt.Errorf("it has %d bytes, at most %d", len(text), maxFilter)
+	} else {
+		err = p.scan(text)
+	}
 	var keep predicate
 	if err == nil {
 		keep, err = p.either()
@@ -36,6 +40,9 @@ func (c *call) filter(known ...string) (predicate, error) {
 	}
 	return keep, nil
 }
+
+// maxFilter bounds an expression, in bytes.
+const maxFilter = 4096
 
 type filterToken struct {
 	text   string
@@ -52,7 +59,7 @@ type filterParser struct {
 func (p *filterParser) scan(s string) error {
 	for i := 0; i < len(s); {
 		switch ch := s[i]; {
-		case unicode.IsSpace(rune(ch)):
+		case space(ch):
 			i++
 		case ch == '"':
 			value, rest, err := quoted(s[i+1:])
@@ -73,7 +80,7 @@ func (p *filterParser) scan(s string) error {
 			i += n
 		default:
 			j := i
-			for j < len(s) && !unicode.IsSpace(rune(s[j])) && !strings.ContainsRune(`()=:!<>"`, rune(s[j])) {
+			for j < len(s) && !space(s[j]) && !strings.ContainsRune(`()=:!<>"`, rune(s[j])) {
 				j++
 			}
 			p.tokens = append(p.tokens, filterToken{text: s[i:j]})
@@ -82,6 +89,9 @@ func (p *filterParser) scan(s string) error {
 	}
 	return nil
 }
+
+// space is ASCII white space: a byte of a longer character is none.
+func space(b byte) bool { return strings.IndexByte(" \t\r\n", b) >= 0 }
 
 func quoted(s string) (value, rest string, err error) {
 	var b strings.Builder
@@ -175,6 +185,14 @@ func (p *filterParser) comparison() (predicate, error) {
 	}[op]
 	if !ok {
 		return nil, fmt.Errorf("unknown operator %q", op)
+	}
+	switch field {
+	case "created_at", "updated_at":
+		if _, err := time.Parse(time.RFC3339, value); err != nil {
+			return nil, fmt.Errorf("%q is not an RFC 3339 time such as \"2026-09-16T20:39:45Z\"", value)
+		}
+	case "model": // a resource name means the model, whatever its revision
+		value, _ = splitRevision(bare(value, "models"))
 	}
 	return func(f fields) bool { return compare(f[field], value) }, nil
 }
