@@ -91,9 +91,7 @@ type call struct {
 // JSON object with exactly one string named model; a second one is refused,
 // since the model server might see the other. Errors are *refusalError.
 func parseCall(b []byte) (*call, error) {
-	// The standard library's check is bounded in depth; a deeply nested body must
-	// not cost a stack.
-	if !json.Valid(b) {
+	if !validJSON(b) {
 		return nil, invalid(http.StatusBadRequest, "invalid_json", "", "The body is not valid JSON.")
 	}
 	var f fields
