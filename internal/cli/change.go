@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
 
 func (a *app) deployCommand() *cobra.Command {
@@ -26,7 +28,8 @@ func (a *app) deployCommand() *cobra.Command {
 			}
 			ctx := cmd.Context()
 			ep, err := findEndpoint(ctx, cl, endpoint)
-			if err != nil && !strings.HasPrefix(endpoint, "ep_") {
+			var absent *absentError
+			if errors.As(err, &absent) {
 				ep, err = cl.CreateEndpoint(ctx, api.CreateEndpoint{Name: endpoint}, "")
 			}
 			if err != nil {
@@ -154,7 +157,7 @@ func (a *app) deleted(err error, kind, name string) error {
 			Deleted string `json:"deleted"`
 		}{name})
 	}
-	a.printf("deleted %s %s\n", kind, name)
+	a.printf("deleted %s %s\n", kind, render.Inert(name))
 	return nil
 }
 
@@ -191,7 +194,7 @@ func (a *app) keysCommand() *cobra.Command {
 		if a.json {
 			return a.printJSON(k)
 		}
-		a.printf("API key: %s\n", k.Secret)
+		a.printf("API key: %s\n", render.Inert(k.Secret))
 		return nil
 	}}
 	create.Flags().StringSliceVar(&scopes, "scopes", []string{"read"}, "read, operate or admin")

@@ -22,11 +22,19 @@ func findEndpoint(ctx context.Context, c *engineclient.Client, ref string) (api.
 			return ep, nil
 		}
 	}
-	return api.Endpoint{}, fmt.Errorf("no endpoint %q; \"sluice ls\" lists them", ref)
+	return api.Endpoint{}, &absentError{fmt.Sprintf("no endpoint %q; \"sluice ls\" lists them", ref)}
 }
 
-// findDeployment reads a deployment by id or name, looking through all endpoints.
+// absentError is a name that stands for nothing.
+type absentError struct{ message string }
+
+func (e *absentError) Error() string { return e.message }
+
+// findDeployment reads a deployment by id or name, looking through all endpoints. A
+// short name that several deployments have is refused: a guess would change another
+// endpoint's.
 func findDeployment(ctx context.Context, c *engineclient.Client, ref string) (api.Deployment, error) {
+	var named []api.Deployment
 	for ep, err := range c.Endpoints(ctx, engineclient.ListOptions{}) {
 		if err != nil {
 			return api.Deployment{}, err
@@ -35,10 +43,23 @@ func findDeployment(ctx context.Context, c *engineclient.Client, ref string) (ap
 			if err != nil {
 				return d, err
 			}
-			if d.ID == ref || d.Name == ref || strings.HasSuffix(d.Name, "/"+ref) {
+			if d.ID == ref || d.Name == ref {
 				return d, nil
 			}
+			if strings.HasSuffix(d.Name, "/"+ref) {
+				named = append(named, d)
+			}
 		}
+	}
+	if len(named) == 1 {
+		return named[0], nil
+	}
+	if len(named) > 1 {
+		names := make([]string, 0, len(named))
+		for _, d := range named {
+			names = append(names, d.Name)
+		}
+		return api.Deployment{}, usagef("several deployments are called %q: give one of %s", ref, strings.Join(names, ", "))
 	}
 	return api.Deployment{}, fmt.Errorf("no deployment %q; \"sluice get ENDPOINT\" lists an endpoint's", ref)
 }

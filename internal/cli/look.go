@@ -122,7 +122,7 @@ func (a *app) showEndpoint(ctx context.Context, c *engineclient.Client, ep api.E
 	if a.json {
 		return a.printJSON(view)
 	}
-	a.printf("Endpoint %s (%s)\n\n", render.Inert(ep.Name), ep.ID)
+	a.printf("Endpoint %s (%s)\n\n", render.Inert(ep.Name), render.Inert(ep.ID))
 	rows := [][]string{{"DEPLOYMENT", "NAME", "STATE", "SHARE", "REPLICAS", "MODEL"}}
 	for _, d := range ep.Deployments {
 		rows = append(rows, []string{d.ID, d.Name, strings.TrimPrefix(d.State, "DEPLOYMENT_STATE_"), fmt.Sprintf("%.1f %%", d.EstimatedEffectiveTrafficShare*100), replicas(d.Autoscaling, d.ReadyReplicas), d.Model})

@@ -106,7 +106,7 @@ func (a *app) control(ctx context.Context, c *engineclient.Client, ref string, f
 		return err
 	}
 	body := api.Control{Reason: f.reason, ETag: r.ETag}
-	done, call := "resumed", c.ResumeRollout
+	done, call := "resumed", controlCall(c.ResumeRollout)
 	switch {
 	case f.pause:
 		done, call = "pause accepted", c.PauseRollout
@@ -118,21 +118,8 @@ func (a *app) control(ctx context.Context, c *engineclient.Client, ref string, f
 	if !f.pause && !f.cancel {
 		body.Reason = ""
 	}
-	// The engine moves on by itself, so an etag that is a step old is not a conflict
-	// between people: read again and repeat.
-	for range 5 {
-		after, err := call(ctx, r.EndpointID, r.ID, body)
-		if err == nil {
-			r = after
-			break
-		}
-		if !engineclient.IsStale(err) {
-			return err
-		}
-		if r, err = c.GetRollout(ctx, r.EndpointID, r.ID); err != nil {
-			return err
-		}
-		body.ETag = r.ETag
+	if r, err = repeated(ctx, c, r, body, call); err != nil {
+		return err
 	}
 	if f.wait {
 		return a.await(ctx, c, r)
@@ -140,8 +127,27 @@ func (a *app) control(ctx context.Context, c *engineclient.Client, ref string, f
 	if a.json {
 		return a.printJSON(r)
 	}
-	a.printf("✓ %s: %s is %s\n", done, r.ID, engineclient.Short(r.State))
+	a.printf("✓ %s: %s is %s\n", done, render.Inert(r.ID), render.Inert(engineclient.Short(r.State)))
 	return nil
+}
+
+// controlCall is one of the client's four controls.
+type controlCall func(ctx context.Context, endpoint, id string, body api.Control) (api.Rollout, error)
+
+// repeated sends a control. The engine moves on by itself, so an etag that is a step
+// old is not a conflict between people: it reads again and repeats.
+func repeated(ctx context.Context, c *engineclient.Client, r api.Rollout, body api.Control, call controlCall) (api.Rollout, error) {
+	const tries = 5
+	for try := 1; ; try++ {
+		after, err := call(ctx, r.EndpointID, r.ID, body)
+		if !engineclient.IsStale(err) || try == tries {
+			return after, err
+		}
+		if r, err = c.GetRollout(ctx, r.EndpointID, r.ID); err != nil {
+			return r, err
+		}
+		body.ETag = r.ETag
+	}
 }
 
 func (a *app) createRollout(cmd *cobra.Command, c *engineclient.Client, target string, f rolloutFlags) error {
@@ -304,7 +310,7 @@ func (a *app) preview(ctx context.Context, c *engineclient.Client, ep api.Endpoi
 		return err
 	}
 	for _, w := range p.Warnings {
-		a.printf("! %s: %s\n", w.Code, render.Inert(w.Message))
+		a.printf("! %s: %s\n", render.Inert(w.Code), render.Inert(w.Message))
 	}
 	return nil
 }

@@ -40,13 +40,18 @@ type Env struct {
 // Run executes a command line and returns its exit code.
 func Run(ctx context.Context, env Env) int {
 	a := &app{Env: env}
-	root := a.root()
+	root := a.root() //nolint:contextcheck // commands take theirs from cobra
 	root.SetArgs(env.Args)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
+	began := false
+	noteBegin(root, &began)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return ExitOK
+	}
+	if !began { // words, numbers of words, flags that are missing: cobra's own refusals
+		err = &usageError{err}
 	}
 	var ended *endedError
 	if errors.As(err, &ended) {
@@ -58,6 +63,19 @@ func Run(ctx context.Context, env Env) int {
 		return ExitUsage
 	}
 	return ExitFailed
+}
+
+// noteBegin notes when a command's own work begins.
+func noteBegin(c *cobra.Command, began *bool) {
+	if run := c.RunE; run != nil {
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			*began = true
+			return run(cmd, args)
+		}
+	}
+	for _, sub := range c.Commands() {
+		noteBegin(sub, began)
+	}
 }
 
 // app holds the flags that all commands share.

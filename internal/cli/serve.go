@@ -116,7 +116,7 @@ model server where the question is how traffic moves.`,
 				}
 				listen = net.JoinHostPort("127.0.0.1", port)
 			}
-			l, err := net.Listen("tcp", listen)
+			l, err := (&net.ListenConfig{}).Listen(c.Context(), "tcp", listen)
 			if err != nil {
 				return err
 			}

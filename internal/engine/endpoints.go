@@ -178,7 +178,7 @@ func (e *Engine) checkSplit(ctx context.Context, ep rollout.Endpoint, split []ro
 }
 
 // locked is the refusal that names the rollout which holds an endpoint.
-func (e *Engine) locked(ctx context.Context, ep rollout.Endpoint, format string) error {
+func (e *Engine) locked(ctx context.Context, ep rollout.Endpoint, format string) *Error {
 	state := "unknown"
 	if r, err := e.Store.Rollout(ctx, ep.ActiveRollout); err == nil {
 		state = string(r.State)

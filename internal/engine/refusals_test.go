@@ -284,14 +284,14 @@ func TestStaleETagsAreRefused(t *testing.T) {
 func TestTheLastAdministratorsKeyStays(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
-		make := func(name string, scopes ...rollout.Scope) (rollout.Key, string) {
+		create := func(name string, scopes ...rollout.Scope) (rollout.Key, string) {
 			k, secret, err := w.NewKey(name, scopes)
 			require.NoError(t, err)
 			require.NoError(t, w.SaveKey(ctx, k))
 			return k, secret
 		}
-		admin, _ := make("admin", rollout.ScopeAdmin)
-		reader, secret := make("reader", rollout.ScopeRead)
+		admin, _ := create("admin", rollout.ScopeAdmin)
+		reader, secret := create("reader", rollout.ScopeRead)
 		_, ok, err := w.Authenticate(ctx, secret)
 		require.NoError(t, err)
 		require.True(t, ok)
@@ -300,7 +300,7 @@ func TestTheLastAdministratorsKeyStays(t *testing.T) {
 		_, ok, err = w.Authenticate(ctx, secret)
 		require.NoError(t, err)
 		require.False(t, ok)
-		make("second", rollout.ScopeAdmin)
+		create("second", rollout.ScopeAdmin)
 		require.NoError(t, w.DeleteKey(ctx, admin.ID))
 		refusedAs(t, w.DeleteKey(ctx, admin.ID), engine.NotFound)
 		_, _, err = w.NewKey(" ", []rollout.Scope{rollout.ScopeRead})

@@ -82,10 +82,24 @@ func (p pair) eligible(s rollout.Spec, j rollout.Journey) *Error {
 	return nil
 }
 
+// valid refuses a spec that can never be right, or whose gate would look further
+// back than the meter remembers.
+func (e *Engine) valid(s rollout.Spec) error {
+	if err := problem(s.Validate(e.Timings)); err != nil {
+		return err
+	}
+	for i, r := range s.Rules {
+		if w := e.Timings.WindowOf(r); w > LongestWindow {
+			return invalid(fmt.Sprintf("metrics[%d].window", i), "window %s is longer than the %s that the meter remembers", w, LongestWindow)
+		}
+	}
+	return nil
+}
+
 // CreateRollout makes a rollout in PENDING. From here on it holds the endpoint's
 // slot and the lock of its split.
 func (e *Engine) CreateRollout(ctx context.Context, by Caller, endpoint string, s rollout.Spec) (rollout.Rollout, error) {
-	if err := problem(s.Validate(e.Timings)); err != nil {
+	if err := e.valid(s); err != nil {
 		return rollout.Rollout{}, err
 	}
 	id := newID("rol")
@@ -174,7 +188,7 @@ func (e *Engine) renewed(ctx context.Context, r rollout.Rollout) (rollout.Rollou
 // Control is one of the four controls of a person.
 type Control func(r rollout.Rollout, actor string) (rollout.Rollout, []rollout.Event, error)
 
-// Pause, Resume, Promote and Cancel are the controls; each only sets facts, and
+// Pause holds a rollout where it is. Like the other controls it only sets facts, and
 // the runner does what follows.
 func (e *Engine) Pause(reason string) Control {
 	return func(r rollout.Rollout, actor string) (rollout.Rollout, []rollout.Event, error) {
@@ -272,7 +286,7 @@ type Preview struct {
 
 // PreviewRollout resolves a spec on what stands, without writing anything.
 func (e *Engine) PreviewRollout(ctx context.Context, endpoint string, s rollout.Spec) (Preview, error) {
-	if err := problem(s.Validate(e.Timings)); err != nil {
+	if err := e.valid(s); err != nil {
 		return Preview{}, err
 	}
 	p, err := e.pairOf(ctx, endpoint, s)
@@ -285,7 +299,7 @@ func (e *Engine) PreviewRollout(ctx context.Context, endpoint string, s rollout.
 	}
 	v := Preview{Basis: p.basis, Journey: j, Refusal: p.eligible(s, j)}
 	if v.Refusal == nil && p.endpoint.ActiveRollout != "" {
-		v.Refusal = e.locked(ctx, p.endpoint, "endpoint already has an active rollout: %s (%s)").(*Error)
+		v.Refusal = e.locked(ctx, p.endpoint, "endpoint already has an active rollout: %s (%s)")
 	}
 	v.FirstSeed = len(s.Steps) > 0 && p.basis.Seed > 0 && s.Steps[0].Percent == p.basis.Seed
 	capacity, hardware, err := e.capacity(ctx, p.source.Deployment, p.target.Deployment)

@@ -86,7 +86,8 @@ func (r *runner) take(now time.Time) (id string, wait time.Duration) {
 	if first := r.queue[0]; first.at.After(now) {
 		return "", first.at.Sub(now)
 	}
-	d := heap.Pop(&r.queue).(*due)
+	d := r.queue[0]
+	heap.Pop(&r.queue)
 	delete(r.at, d.id)
 	r.busy[d.id] = struct{}{}
 	return d.id, 0
@@ -297,7 +298,12 @@ type dueQueue []*due
 func (q dueQueue) Len() int           { return len(q) }
 func (q dueQueue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
 func (q dueQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i]; q[i].index, q[j].index = i, j }
-func (q *dueQueue) Push(x any)        { d := x.(*due); d.index = len(*q); *q = append(*q, d) }
+func (q *dueQueue) Push(x any) {
+	d, _ := x.(*due) // nothing else is put in
+	d.index = len(*q)
+	*q = append(*q, d)
+}
+
 func (q *dueQueue) Pop() any {
 	old := *q
 	d := old[len(old)-1]

@@ -491,7 +491,7 @@ func parseTraffic(words []string, reason string) (func(*world), error) {
 
 // breakGlass changes a locked split outside the rollout.
 func (r *router) breakGlass(percent int, now time.Time) {
-	if percent == r.served && r.lands == never {
+	if percent == r.served && r.lands.IsZero() {
 		return
 	}
 	r.asked = percent

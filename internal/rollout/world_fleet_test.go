@@ -63,7 +63,7 @@ func (s *side) observed() Side {
 func (s *side) advance(now time.Time) {
 	kept := s.replicas[:0]
 	for _, r := range s.replicas {
-		due := r.next != never && !r.next.After(now)
+		due := !r.next.IsZero() && !r.next.After(now)
 		switch {
 		case due && r.life == draining:
 			continue
@@ -134,7 +134,7 @@ func (s *side) kill(n int) {
 func (s *side) heal(now time.Time) {
 	s.stuck = false
 	for i, r := range s.replicas {
-		if r.life == starting && r.next == never {
+		if r.life == starting && r.next.IsZero() {
 			s.replicas[i].next = now.Add(s.cold)
 		}
 	}

@@ -96,7 +96,7 @@ func (v *watch) settled(r Rollout) {
 		}
 	case PhaseChecking, PhaseScaling, PhaseShifting, PhaseReleasing:
 	}
-	still := v.w.router.failing == "" && v.w.router.lands == never
+	still := v.w.router.failing == "" && v.w.router.lands.IsZero()
 	if h := r.Hold; h != nil && r.State.Parked() && still && v.w.router.served > *h {
 		v.blame("hold: %d%% is served while %d%% shall be held", v.w.router.served, *h)
 	}

@@ -2,16 +2,19 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engine"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/fleet"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/modelserver"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
@@ -146,10 +149,77 @@ func ReadFile(path string) (File, error) {
 	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		return f, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := f.Check(); err != nil {
-		return f, fmt.Errorf("%s: %w", path, err)
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return f, fmt.Errorf("%s: holds more than one YAML document; keep one", path)
 	}
-	return f, nil
+	err = f.Check()
+	var wrong *fieldError
+	if errors.As(err, &wrong) {
+		return f, fmt.Errorf("%s:%d: %w", path, lineOf(text, wrong.path), err)
+	}
+	return f, err
+}
+
+// fieldError is a value that cannot be run; path leads to it, keys and indices.
+type fieldError struct {
+	path    []any
+	message string
+}
+
+func (e *fieldError) Error() string {
+	var b strings.Builder
+	for _, p := range e.path {
+		switch p := p.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", p)
+		case string:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(p)
+		}
+	}
+	return b.String() + ": " + e.message
+}
+
+func wrongField(path []any, format string, args ...any) error {
+	return &fieldError{path: path, message: fmt.Sprintf(format, args...)}
+}
+
+func at(path ...any) []any { return path }
+
+// lineOf finds the line of a value, or of what stands nearest above it.
+func lineOf(text []byte, path []any) int {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil || len(doc.Content) == 0 {
+		return 1
+	}
+	node := doc.Content[0]
+	for _, p := range path {
+		next := child(node, p)
+		if next == nil {
+			break
+		}
+		node = next
+	}
+	return node.Line
+}
+
+// child is one step down; nil when there is none.
+func child(node *yaml.Node, step any) *yaml.Node {
+	switch step := step.(type) {
+	case int:
+		if node.Kind == yaml.SequenceNode && step < len(node.Content) {
+			return node.Content[step]
+		}
+	case string:
+		for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == step {
+				return node.Content[i+1]
+			}
+		}
+	}
+	return nil
 }
 
 var slugForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
@@ -157,34 +227,67 @@ var slugForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 // Check names the first thing that could not be run.
 func (f File) Check() error {
 	if f.Project.Slug != "" && !slugForm.MatchString(f.Project.Slug) {
-		return fmt.Errorf("project.slug %q: use lower-case letters, digits and dashes", f.Project.Slug)
+		return wrongField(at("project", "slug"), "%q: use lower-case letters, digits and dashes", f.Project.Slug)
 	}
 	if d := f.Fleet.Driver; d != "" && d != driverProcess && d != driverSimulated {
-		return fmt.Errorf("fleet.driver %q: use %s or %s", d, driverProcess, driverSimulated)
+		return wrongField(at("fleet", "driver"), "%q: use %s or %s", d, driverProcess, driverSimulated)
+	}
+	if err := f.checkTimings(); err != nil {
+		return err
 	}
 	hardware := map[string]bool{}
-	for _, h := range f.Hardware {
+	for i, h := range f.Hardware {
+		switch {
+		case h.ID == "":
+			return wrongField(at("hardware", i), "it has no id")
+		case hardware[h.ID]:
+			return wrongField(at("hardware", i, "id"), "%q stands twice", h.ID)
+		}
 		hardware[h.ID] = true
 	}
 	seen := map[string]bool{}
 	for i, c := range f.Configs {
-		at := fmt.Sprintf("configs[%d]", i)
-		switch {
-		case !strings.HasPrefix(c.ID, "cr_"):
-			return fmt.Errorf("%s.id %q: begin it with cr_", at, c.ID)
-		case seen[c.ID]:
-			return fmt.Errorf("%s.id %q stands twice", at, c.ID)
-		case len(c.Models) == 0:
-			return fmt.Errorf("%s (%s) names no models; \"*\" stands for any", at, c.ID)
-		case !hardware[c.Hardware]:
-			return fmt.Errorf("%s (%s): hardware %q is not in the inventory", at, c.ID, c.Hardware)
-		case len(c.Command) == 0 && f.Fleet.Driver != driverSimulated:
-			return fmt.Errorf("%s (%s) has no command", at, c.ID)
-		}
-		if _, err := c.modelServer(""); err != nil {
-			return fmt.Errorf("%s (%s).simulated: %w", at, c.ID, err)
+		if err := f.checkConfig(c, at("configs", i), hardware, seen); err != nil {
+			return err
 		}
 		seen[c.ID] = true
+	}
+	return nil
+}
+
+// checkTimings refuses waits with which no gate could ever be judged.
+func (f File) checkTimings() error {
+	t := f.timings()
+	slot := cmp.Or(time.Duration(f.Meter.Slot), 5*time.Second)
+	switch {
+	case t.DefaultWindow < t.MinimumWindow:
+		return wrongField(at("timings", "default_window"), "%s is below the minimum_window of %s", t.DefaultWindow, t.MinimumWindow)
+	case t.DefaultWindow > engine.LongestWindow:
+		return wrongField(at("timings", "default_window"), "%s is longer than the %s that the meter remembers", t.DefaultWindow, engine.LongestWindow)
+	case engine.LongestWindow+t.IngestionLag+t.Confirmation+t.GateSettle > memory:
+		return wrongField(at("timings", "ingestion_lag"), "lag, confirmation and settling of %s are more than the meter can look back beyond a window", t.IngestionLag+t.Confirmation+t.GateSettle)
+	case slot*2 > t.MinimumWindow:
+		return wrongField(at("meter", "slot"), "%s is longer than half of the shortest window, %s: a gate would never see a whole one", slot, t.MinimumWindow)
+	}
+	return nil
+}
+
+func (f File) checkConfig(c ConfigFile, path []any, hardware, seen map[string]bool) error {
+	under := func(key string) []any { return append(slices.Clone(path), key) }
+	switch {
+	case !strings.HasPrefix(c.ID, "cr_"):
+		return wrongField(under("id"), "%q: begin it with cr_", c.ID)
+	case seen[c.ID]:
+		return wrongField(under("id"), "%q stands twice", c.ID)
+	case len(c.Models) == 0:
+		return wrongField(under("models"), "%s names no models; \"*\" stands for any", c.ID)
+	case !hardware[c.Hardware]:
+		return wrongField(under("hardware"), "%q is not in the inventory", c.Hardware)
+	case len(c.Command) == 0 && f.Fleet.Driver != driverSimulated:
+		return wrongField(under("command"), "%s has no command", c.ID)
+	}
+	if _, err := c.modelServer(""); err != nil {
+		return wrongField(under("simulated"), "%s", err)
 	}
 	return nil
 }

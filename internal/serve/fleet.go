@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -97,17 +96,7 @@ func (f *simulatedFleet) backend(r rollout.Replica, model string) (string, func(
 	if err != nil {
 		return "", nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = modelserver.New(c).Run(ctx, l) // it ends with cancel
-	}()
-	return l.Addr().String(), func() { cancel(); <-done }, nil
+	return modelserver.Start(c)
 }
 
 // bearer returns the secret of an Authorization header, empty for none.

@@ -42,8 +42,9 @@ type slotKeeper struct {
 	since time.Time
 }
 
-// memory is how far back saved slots are of use.
-const memory = 15 * time.Minute
+// memory is how far back the meter reaches and saved slots are of use: the longest
+// window that a gate may have, with its lag and confirmation.
+const memory = engine.LongestWindow + 5*time.Minute
 
 func (k *slotKeeper) load(ctx context.Context) error {
 	saved, err := k.store.Slots(ctx, time.Now().Add(-memory))

@@ -89,8 +89,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	if err := s.open(ctx); err != nil {
-		s.close(context.WithoutCancel(ctx))
-		return nil, err
+		return nil, errors.Join(err, s.close(context.WithoutCancel(ctx)))
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
@@ -103,17 +102,18 @@ func (s *Server) open(ctx context.Context) error {
 	if err := s.openData(ctx); err != nil {
 		return err
 	}
-	if err := s.listen(); err != nil {
+	if err := s.listen(ctx); err != nil {
 		return err
 	}
-	s.meter = meter.New(meter.Config{Slot: time.Duration(s.opts.File.Meter.Slot)})
+	s.meter = meter.New(meter.Config{Slot: time.Duration(s.opts.File.Meter.Slot), Retention: memory})
 	s.keeper = &slotKeeper{store: s.store, meter: s.meter, log: s.log}
 	if err := s.keeper.load(ctx); err != nil {
 		return err
 	}
 	s.gateway = gateway.New(gateway.Config{Meter: s.meter, MaxBody: s.opts.File.Gateway.MaxBodyBytes, Logger: s.log, Authorize: s.authorize()})
 	var err error
-	if s.fleet, err = s.newFleet(); err != nil {
+	if s.fleet, err = s.newFleet(); err != nil { //nolint:contextcheck // replicas outlive the start
+
 		return err
 	}
 	timings := s.opts.File.timings()
@@ -198,8 +198,7 @@ func (s *Server) firstKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(s.opts.Dir, "first-key")
-	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
+	if err := keepSecret(filepath.Join(s.opts.Dir, "first-key"), secret+"\n"); err != nil {
 		return fmt.Errorf("keep the first key: %w", err)
 	}
 	if err := s.engine.SaveKey(ctx, key); err != nil {
@@ -209,19 +208,42 @@ func (s *Server) firstKey(ctx context.Context) error {
 	return nil
 }
 
+// keepSecret writes a file that its owner alone can read, whatever stood there, and
+// waits until it is on disk.
+func keepSecret(path, text string) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".secret-*") // made with mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
 // listen binds both doors. Anything but loopback needs TLS or an explicit word.
-func (s *Server) listen() error {
+func (s *Server) listen(ctx context.Context) error {
 	secure := s.opts.TLSCert != "" || s.opts.TLSKey != ""
 	for _, address := range []string{s.opts.Listen, s.opts.GatewayListen} {
 		if !secure && s.opts.Exposure != AllowPlainHTTP && !isLoopback(address) {
 			return fmt.Errorf("refusing to serve plain HTTP on %s, which is reachable from other machines; give --tls-cert and --tls-key, or --allow-plain-http when something else terminates TLS", address)
 		}
 	}
+	var lc net.ListenConfig
 	var err error
-	if s.apiLn, err = net.Listen("tcp", s.opts.Listen); err != nil {
+	if s.apiLn, err = lc.Listen(ctx, "tcp", s.opts.Listen); err != nil {
 		return fmt.Errorf("listen for the API: %w", err)
 	}
-	if s.gwLn, err = net.Listen("tcp", s.opts.GatewayListen); err != nil {
+	if s.gwLn, err = lc.Listen(ctx, "tcp", s.opts.GatewayListen); err != nil {
 		return fmt.Errorf("listen for the gateway: %w", err)
 	}
 	scheme := "http"
@@ -305,7 +327,9 @@ func (s *Server) Stop(ctx context.Context) error {
 func (s *Server) close(ctx context.Context) error {
 	var errs []error
 	if s.api != nil && s.cancel != nil {
-		errs = append(errs, s.api.Shutdown(ctx))
+		if err := s.api.Shutdown(ctx); err != nil {
+			errs = append(errs, err, s.api.Close()) // the grace is over: cut off what is left
+		}
 	}
 	if s.gateway != nil && s.cancel != nil {
 		errs = append(errs, s.gateway.Shutdown(ctx))

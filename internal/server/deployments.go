@@ -24,10 +24,7 @@ func (s *Server) createDeployment(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := s.deploymentSpec(in)
-	if err != nil {
-		return nil, err
-	}
+	spec := deploymentSpec(in)
 	dry := engine.ForReal
 	if c.URL.Query().Get("validateOnly") == "true" {
 		dry = engine.OnlyValidate
@@ -41,7 +38,7 @@ func (s *Server) createDeployment(ctx context.Context, c *call) (any, error) {
 
 // deploymentSpec reads the names of a create: resource names carry the project and
 // a revision, bare ones do not.
-func (s *Server) deploymentSpec(in api.CreateDeployment) (engine.DeploymentSpec, error) {
+func deploymentSpec(in api.CreateDeployment) engine.DeploymentSpec {
 	out := engine.DeploymentSpec{Name: in.Name, Autoscaling: autoscalingOf(in.Autoscaling), EnableLora: in.EnableLora}
 	out.Model, out.RevisionID = splitRevision(bare(in.Model, "models"))
 	if out.Model == "" {
@@ -64,7 +61,7 @@ func (s *Server) deploymentSpec(in api.CreateDeployment) (engine.DeploymentSpec,
 	default:
 		out.Bounds = rollout.Bounds{Min: *low, Max: *high}
 	}
-	return out, nil
+	return out
 }
 
 // bare cuts "projects/{p}/{collection}/" off a resource name.

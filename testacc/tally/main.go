@@ -31,10 +31,20 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: tally FILE")
 		os.Exit(2)
 	}
-	f, err := os.Open(os.Args[1])
+	ok, err := read(os.Args[1])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
+	}
+	if err != nil || !ok {
+		os.Exit(1)
+	}
+}
+
+// read prints the tally of a file and tells whether all is well.
+func read(path string) (ok bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
 	}
 	defer func() { _ = f.Close() }()
 	t := tally{output: map[string]*strings.Builder{}}
@@ -49,9 +59,7 @@ func main() {
 		}
 	}
 	t.print()
-	if err := in.Err(); err != nil || t.failed > 0 || t.passed == 0 {
-		os.Exit(1)
-	}
+	return t.failed == 0 && t.passed > 0, in.Err()
 }
 
 type tally struct {
