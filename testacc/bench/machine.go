@@ -24,8 +24,8 @@ func loadAverage() string {
 	return strings.Join(strings.Fields(string(text))[:3], " ")
 }
 
-// cpuOf sums the time that all threads of the processes and of their direct children
-// have run, and whether this system tells.
+// cpuOf sums the time that all threads of the processes have run, and whether this
+// system tells.
 func cpuOf(pids ...int) (time.Duration, bool) {
 	var all time.Duration
 	for _, pid := range pids {

@@ -64,7 +64,7 @@ hardware:
 configs:
   - {id: cr_stable, models: [bench/stable], hardware: 1xbench, command: [%[1]q, -port, "{port}", -note, %[2]q], probe: {path: /health, interval: 50ms}, cold_start: 20s, drain_timeout: 1s, stop_timeout: 2s}
   - {id: cr_candidate, models: [bench/candidate], hardware: 1xbench, command: [%[1]q, -port, "{port}", -note, %[3]q], probe: {path: /health, interval: 50ms}, cold_start: 20s, drain_timeout: 1s, stop_timeout: 2s}
-timings: {propagation: 100ms, ingestion_lag: 1s, minimum_window: 1s}
+timings: {propagation: 100ms}
 `
 
 // startGateway serves the real engine with a canary that stands at 10 % for longer
