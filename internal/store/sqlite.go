@@ -35,7 +35,7 @@ func Open(ctx context.Context, dir string) (*SQLite, error) {
 			return nil, err
 		}
 	}
-	return open(ctx, dsn, 4)
+	return open(ctx, dsn)
 }
 
 // checkOurs refuses a file that something else wrote, before a pragma or a migration
@@ -58,12 +58,10 @@ func checkOurs(ctx context.Context, dsn string) (err error) {
 	return nil
 }
 
-// OpenMemory makes a store that is gone when it is closed.
-func OpenMemory(ctx context.Context, name string) (*SQLite, error) {
-	return open(ctx, "file:"+url.PathEscape(name)+"?mode=memory&cache=shared&", 1)
-}
+// readers is how many reads may run beside the writer.
+const readers = 4
 
-func open(ctx context.Context, dsn string, readers int) (*SQLite, error) {
+func open(ctx context.Context, dsn string) (*SQLite, error) {
 	dsn += "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_txlock=immediate"
 	write, err := sql.Open("sqlite", dsn)
 	if err != nil {

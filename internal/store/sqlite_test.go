@@ -47,15 +47,6 @@ func TestSQLiteConforms(t *testing.T) {
 	})
 }
 
-func TestMemoryConformsButForRestarts(t *testing.T) {
-	s, err := store.OpenMemory(t.Context(), t.Name())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	require.NoError(t, s.Commit(t.Context(), rollout.Change{Endpoints: []rollout.Endpoint{storetest.Endpoint("ep_1", "chat")}}))
-	_, err = s.Endpoint(t.Context(), "ep_1")
-	require.NoError(t, err)
-}
-
 func TestAFileThatIsNotAStoreIsRefusedAndLeftAsItIs(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"text":             []byte("somebody's notes, far from a database of any kind\n"),
