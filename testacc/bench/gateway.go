@@ -55,14 +55,14 @@ func (b *bench) gateway(ctx context.Context) error {
 	fmt.Printf("\nThe gateway of a running canary at 10 %% (sticky split, body rewritten, metered), beside its upstream and nginx.\n")
 	fmt.Printf("Load by %s: POST of %d bytes, answer of 1 KB after 0 ms, another user each time.\n", b.load, len(chatBody()))
 	for _, at := range []struct {
-		connections int
-		d           time.Duration
-	}{{64, b.size.busy}, {1, b.size.single}} {
-		seen, err := b.interleave(ctx, u, targets, at.connections, at.d)
+		connections, repeats int
+		d                    time.Duration
+	}{{64, b.size.repeats, b.size.busy}, {1, b.size.singles, b.size.single}} {
+		seen, err := b.interleave(ctx, u, targets, at.repeats, at.connections, at.d)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("\n%d connection(s), medians of %d interleaved repeats of %s; ratios within a repeat\n", at.connections, b.size.repeats, at.d)
+		fmt.Printf("\n%d connection(s), medians of %d interleaved repeats of %s; ratios within a repeat\n", at.connections, at.repeats, at.d)
 		report(targets, seen)
 		if at.connections == 1 {
 			reportAdded(targets, seen)
@@ -74,9 +74,9 @@ func (b *bench) gateway(ctx context.Context) error {
 }
 
 // interleave measures every target in turn, in another order each repeat.
-func (b *bench) interleave(ctx context.Context, u upstreams, targets []target, connections int, d time.Duration) ([]samples, error) {
+func (b *bench) interleave(ctx context.Context, u upstreams, targets []target, repeats, connections int, d time.Duration) ([]samples, error) {
 	out := make([]samples, len(targets))
-	for repeat := range b.size.repeats {
+	for repeat := range repeats {
 		for k := range targets {
 			i := (k + repeat) % len(targets)
 			s, err := b.measure(ctx, u, targets[i], connections, d, repeat)

@@ -18,7 +18,7 @@ import (
 type goLoad struct{}
 
 func (goLoad) String() string {
-	return "a client in Go (wrk is not installed; it shares the cores at a higher cost, so ratios look better than with wrk)"
+	return "a client in Go (wrk is not installed)"
 }
 
 func (goLoad) send(ctx context.Context, address string, connections int, d time.Duration, round int, _ string) (load, error) {

@@ -25,7 +25,8 @@ type bench struct {
 
 // size says how much is measured.
 type size struct {
-	repeats int           // of each interleaved round
+	repeats int           // of the interleaved round at 64 connections, and of the streams
+	singles int           // of the one at one connection, whose small differences need more
 	busy    time.Duration // of one measurement at 64 connections
 	single  time.Duration // of one measurement at one connection
 	warm    time.Duration // before each
@@ -35,8 +36,8 @@ type size struct {
 }
 
 var (
-	full  = size{repeats: 3, busy: 4 * time.Second, single: 2 * time.Second, warm: 500 * time.Millisecond, streams: 4, plans: 7, cancels: 30}
-	short = size{repeats: 1, busy: 1500 * time.Millisecond, single: time.Second, warm: 300 * time.Millisecond, streams: 2, plans: 2, cancels: 6}
+	full  = size{repeats: 3, singles: 5, busy: 4 * time.Second, single: 1500 * time.Millisecond, warm: 500 * time.Millisecond, streams: 4, plans: 7, cancels: 30}
+	short = size{repeats: 1, singles: 1, busy: 1500 * time.Millisecond, single: time.Second, warm: 300 * time.Millisecond, streams: 2, plans: 2, cancels: 6}
 )
 
 func main() {
