@@ -53,7 +53,7 @@ timings:
   confirmation: 1s
   peek_every: 200ms
   gate_settle: 400ms
-meter: {slot: 100ms}
+meter: {slot: 100ms, tolerance: 2s} # a dozen restarts lie in one window
 `
 
 // killable is an engine in a process of its own that can die at any moment and is

@@ -118,7 +118,8 @@ type GatewayFile struct {
 
 // MeterFile shapes the meter.
 type MeterFile struct {
-	Slot Span `yaml:"slot"` // length of a slot, default 5 s; at most half of the shortest window
+	Slot      Span `yaml:"slot"`      // length of a slot, default 5 s; at most half of the shortest window
+	Tolerance Span `yaml:"tolerance"` // unmeasured time that a gate's window may hold, default two slots
 }
 
 // Span is a duration such as 90s or 10m.

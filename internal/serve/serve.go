@@ -105,7 +105,7 @@ func (s *Server) open(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
-	s.meter = meter.New(meter.Config{Slot: time.Duration(s.opts.File.Meter.Slot), Retention: memory})
+	s.meter = meter.New(meter.Config{Slot: time.Duration(s.opts.File.Meter.Slot), Tolerance: time.Duration(s.opts.File.Meter.Tolerance), Retention: memory})
 	s.keeper = &slotKeeper{store: s.store, meter: s.meter, log: s.log}
 	if err := s.keeper.load(ctx); err != nil {
 		return err
