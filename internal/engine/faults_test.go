@@ -158,7 +158,7 @@ func TestCrashAtEveryEffectBoundary(t *testing.T) {
 			t.Parallel()
 			want, wantRecord, wantShares, calls := crashedRun(t, 0, false, end)
 			require.Greater(t, calls, 20)
-			stride := 1
+			stride := everyCall
 			if testing.Short() {
 				stride = 7
 			}
