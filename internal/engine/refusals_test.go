@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ func TestB5TheSlotAndTheLocksHoldFromCreateToEnd(t *testing.T) {
 		third := w.deploy(s.ep.ID, "third", "m/stable", 0)
 		locked := func(r rollout.Rollout, state rollout.State) {
 			t.Helper()
+			synctest.Wait() // what the runner does by itself is done
 			before := w.now(r)
 			require.Equal(t, state, before.State)
 			second := s.canary(100)
