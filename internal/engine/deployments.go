@@ -304,6 +304,7 @@ func (e *Engine) DeleteDeployment(ctx context.Context, by Caller, endpoint, id, 
 	if err := e.routes.apply(ctx, endpoint); err != nil {
 		return fmt.Errorf("the deployment is deleted, but the gateway cannot be told: %w", err)
 	}
+	e.Meter.Forget(id)
 	return e.Fleet.Remove(ctx, id)
 }
 

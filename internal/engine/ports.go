@@ -47,6 +47,7 @@ type Meter interface {
 	Read(ctx context.Context, q rollout.Query) (rollout.Reading, error)
 	Rate(deployment string, window time.Duration) Rate
 	Usage(deployment string, from, to time.Time) Usage
+	Forget(deployment string) // it is deleted
 }
 
 // Usage sums up what a deployment served in a stretch of time, as far back as the

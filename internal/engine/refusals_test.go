@@ -73,6 +73,7 @@ func TestB5TheSlotAndTheLocksHoldFromCreateToEnd(t *testing.T) {
 		refusedAs(t, w.DeleteDeployment(ctx, w.alice, s.ep.ID, s.source.ID, ""), engine.Precondition, "traffic split")
 		refusedAs(t, w.DeleteDeployment(ctx, w.alice, s.ep.ID, s.target.ID, ""), engine.Precondition, "not stopped")
 		require.NoError(t, w.DeleteDeployment(ctx, w.alice, s.ep.ID, third.ID, ""))
+		require.Equal(t, []string{third.ID}, w.meter.forgotten)
 		zero := 0
 		_, err = w.UpdateDeployment(ctx, w.alice, s.ep.ID, s.target.ID, "", engine.DeploymentChange{Min: &zero})
 		require.NoError(t, err)

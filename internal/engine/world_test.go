@@ -206,6 +206,8 @@ func (r *routers) refuseWhen(f func(rollout.Route) error) {
 type readings struct {
 	mu   sync.Mutex
 	read func(rollout.Query) (rollout.Reading, error)
+
+	forgotten []string // deployments
 }
 
 func (m *readings) Read(_ context.Context, q rollout.Query) (rollout.Reading, error) {
@@ -219,6 +221,7 @@ func (m *readings) Read(_ context.Context, q rollout.Query) (rollout.Reading, er
 
 func (m *readings) Rate(string, time.Duration) engine.Rate              { return engine.Rate{Requests: 60} }
 func (m *readings) Usage(string, time.Time, time.Time) (u engine.Usage) { return u }
+func (m *readings) Forget(deployment string)                            { m.forgotten = append(m.forgotten, deployment) }
 
 // setting is one endpoint with what stands on it.
 type setting struct {

@@ -179,6 +179,7 @@ func (noTraffic) Read(context.Context, rollout.Query) (rollout.Reading, error) {
 }
 func (noTraffic) Rate(string, time.Duration) (r engine.Rate)          { return r }
 func (noTraffic) Usage(string, time.Time, time.Time) (u engine.Usage) { return u }
+func (noTraffic) Forget(string)                                       {}
 
 type routers struct {
 	mu      sync.Mutex
