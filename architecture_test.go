@@ -23,6 +23,7 @@ var rooms = map[string][]string{
 	"provider":                 {"internal/planning", "internal/engineclient", "internal/rollout", "internal/api", "internal/render", "internal/wire"},
 	"reconciler":               {"internal/declaration", "internal/planning", "internal/policy", "internal/engineclient", "internal/render"},
 	"internal/rollout":         {},
+	"internal/declaration":     {"internal/rollout", "internal/api", "internal/wire"}, // a spec goes through the same conversion and checks as the provider's
 	"internal/api":             {},
 	"internal/wire":            {"internal/api", "internal/rollout"}, // the two vocabularies side by side, so that neither knows the other
 	"internal/planning":        {"internal/rollout", "internal/declaration", "internal/api", "internal/wire"},
