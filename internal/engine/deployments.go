@@ -35,7 +35,7 @@ func (e *Engine) CreateDeployment(ctx context.Context, by Caller, endpoint strin
 		return rollout.Deployment{}, err
 	}
 	now := e.Now()
-	d.ID, d.ProjectID, d.EndpointID, d.CreatedAt, d.UpdatedAt = newID("dep"), ep.ProjectID, ep.ID, now, now
+	d.ID, d.ProjectID, d.EndpointID, d.CreatedAt, d.UpdatedAt = e.NewID("dep"), ep.ProjectID, ep.ID, now, now
 	if dry == OnlyValidate {
 		return d, nil
 	}

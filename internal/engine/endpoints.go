@@ -45,7 +45,7 @@ func (e *Engine) CreateEndpoint(ctx context.Context, by Caller, name, visibility
 		return first(err, func() (rollout.Endpoint, error) { return e.Endpoint(ctx, id) })
 	}
 	now := e.Now()
-	ep := rollout.Endpoint{ID: newID("ep"), ProjectID: e.Project.ID, Name: name, Visibility: visibility, CreatedAt: now, UpdatedAt: now}
+	ep := rollout.Endpoint{ID: e.NewID("ep"), ProjectID: e.Project.ID, Name: name, Visibility: visibility, CreatedAt: now, UpdatedAt: now}
 	err := e.Store.Commit(ctx, rollout.Change{
 		Endpoints: []rollout.Endpoint{ep},
 		Events:    []rollout.Event{e.endpointEvent(ep, by, "endpoint.created", nil)},

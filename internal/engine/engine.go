@@ -23,11 +23,16 @@ type Config struct {
 	Timings rollout.Timings
 	Serving []rollout.ServingConfig // what may run
 	Project rollout.Project
-	Now     func() time.Time // default time.Now
-	Logger  *slog.Logger     // default discards
-	Workers int              // rollouts decided at once; default 4
-	Poll    time.Duration    // longest time between two looks at a working rollout; default 5 s
+	Now     func() time.Time           // default time.Now
+	NewID   func(prefix string) string // a name never given before; default 80 random bits
+	Decide  Decide                     // default rollout.Decide; a rehearsal puts wrong ones in its place, to prove that it notices
+	Logger  *slog.Logger               // default discards
+	Workers int                        // rollouts decided at once; default 4
+	Poll    time.Duration              // longest time between two looks at a working rollout; default 5 s
 }
+
+// Decide says what follows from a rollout and what was observed at an instant.
+type Decide func(r rollout.Rollout, o rollout.Observed, now time.Time) rollout.Decision
 
 // Engine carries out commands and runs rollouts.
 type Engine struct {
@@ -41,6 +46,12 @@ type Engine struct {
 func New(c Config) *Engine {
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.NewID == nil {
+		c.NewID = randomID
+	}
+	if c.Decide == nil {
+		c.Decide = rollout.Decide
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -145,7 +156,7 @@ func (e *Engine) update(ctx context.Context, change func() (rollout.Change, erro
 	return refuse(Transient, "too many writers at once; try again")
 }
 
-func newID(prefix string) string {
+func randomID(prefix string) string {
 	var b [10]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return prefix + "_" + hex.EncodeToString(b[:])

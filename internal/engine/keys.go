@@ -37,7 +37,7 @@ func (e *Engine) NewKey(name string, scopes []rollout.Scope) (key rollout.Key, s
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails
 	secret = "sluice_" + base64.RawURLEncoding.EncodeToString(b[:])
-	return rollout.Key{ID: newID("key"), Name: name, Hash: HashKey(secret), Scopes: scopes, ProjectID: e.Project.ID, CreatedAt: e.Now()}, secret, nil
+	return rollout.Key{ID: e.NewID("key"), Name: name, Hash: HashKey(secret), Scopes: scopes, ProjectID: e.Project.ID, CreatedAt: e.Now()}, secret, nil
 }
 
 // SaveKey makes a key valid.

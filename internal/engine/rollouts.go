@@ -102,7 +102,7 @@ func (e *Engine) CreateRollout(ctx context.Context, by Caller, endpoint string, 
 	if err := e.valid(s); err != nil {
 		return rollout.Rollout{}, err
 	}
-	id := newID("rol")
+	id := e.NewID("rol")
 	err := e.update(ctx, func() (rollout.Change, error) {
 		earlier, err := e.repeated(ctx, by)
 		if err != nil || earlier != "" {

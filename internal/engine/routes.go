@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -217,28 +219,42 @@ func (r *routes) run(ctx context.Context) {
 		case <-tick.C:
 			r.repeat(ctx)
 		}
-		for id := range r.take(&r.dirty) {
-			if err := r.follow(ctx, id); err != nil && ctx.Err() == nil {
-				r.e.Logger.Error("follow the fleet", "deployment", id, "error", err)
-				r.followLater(id)
-			}
+		r.followAll(ctx)
+	}
+}
+
+// followAll follows every deployment that changed.
+func (r *routes) followAll(ctx context.Context) {
+	for _, id := range r.take(&r.dirty) {
+		if err := r.follow(ctx, id); err != nil && ctx.Err() == nil {
+			r.e.Logger.Error("follow the fleet", "deployment", id, "error", err)
+			r.followLater(id)
 		}
 	}
 }
 
-// take empties one of the sets and returns what was in it.
-func (r *routes) take(set *map[string]struct{}) map[string]struct{} {
+// take empties one of the sets and returns what was in it, in an order that two runs
+// agree upon.
+func (r *routes) take(set *map[string]struct{}) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := *set
-	*set = map[string]struct{}{}
+	was := slices.Sorted(maps.Keys(*set))
+	clear(*set)
 	return was
+}
+
+// waiting reports whether a deployment is to be followed now, and whether anything is
+// to be tried again at a tick.
+func (r *routes) waiting() (now, later bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.dirty) > 0, len(r.unsure)+len(r.failing)+len(r.late) > 0
 }
 
 // repeat tries again what failed: deployments of which the fleet could not be told,
 // routes that could not be applied, deployments that could not be followed.
 func (r *routes) repeat(ctx context.Context) {
-	for id := range r.take(&r.unsure) {
+	for _, id := range r.take(&r.unsure) {
 		d, err := r.e.Store.Deployment(ctx, id)
 		if errors.Is(err, rollout.ErrNotFound) {
 			continue
@@ -251,7 +267,7 @@ func (r *routes) repeat(ctx context.Context) {
 			r.ensureLater(id)
 		}
 	}
-	for id := range r.take(&r.failing) {
+	for _, id := range r.take(&r.failing) {
 		if err := r.apply(ctx, id); err != nil { // which notes it as failing again
 			r.e.Logger.Warn("apply a route again", "endpoint", id, "error", err)
 			continue
@@ -260,7 +276,7 @@ func (r *routes) repeat(ctx context.Context) {
 	}
 	late := r.take(&r.late)
 	r.mu.Lock()
-	for id := range late {
+	for _, id := range late {
 		r.dirty[id] = struct{}{}
 	}
 	r.mu.Unlock()

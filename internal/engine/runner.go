@@ -125,18 +125,23 @@ func (r *runner) run(ctx context.Context) {
 	for range r.e.Workers {
 		wg.Go(func() {
 			for id := range work {
-				next, err := r.drive(ctx, id)
-				if err != nil && ctx.Err() == nil {
-					r.e.Logger.Error("drive a rollout", "rollout", id, "error", err)
-					next, err = r.outage(ctx, id, err)
-				}
-				r.done(id, next, err)
+				r.turn(ctx, id)
 			}
 		})
 	}
 	r.dispatch(ctx, work)
 	close(work)
 	wg.Wait()
+}
+
+// turn drives one rollout that was taken, and gives it back.
+func (r *runner) turn(ctx context.Context, id string) {
+	next, err := r.drive(ctx, id)
+	if err != nil && ctx.Err() == nil {
+		r.e.Logger.Error("drive a rollout", "rollout", id, "error", err)
+		next, err = r.outage(ctx, id, err)
+	}
+	r.done(id, next, err)
 }
 
 // dispatch hands due rollouts to workers.
@@ -245,7 +250,7 @@ func (r *runner) move(ctx context.Context, ro rollout.Rollout, failing string) (
 	if err != nil {
 		return false, next, err
 	}
-	d := rollout.Decide(ro, o, now)
+	d := r.e.Decide(ro, o, now)
 	if d.Changed {
 		err := r.store(ctx, d)
 		if errors.Is(err, rollout.ErrConflict) {

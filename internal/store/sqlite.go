@@ -62,7 +62,18 @@ func checkOurs(ctx context.Context, dsn string) (err error) {
 const readers = 4
 
 func open(ctx context.Context, dsn string) (*SQLite, error) {
-	dsn += "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_txlock=immediate"
+	return openOn(ctx, dsn+"_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_txlock=immediate", manyReaders)
+}
+
+// connections says how a store reads.
+type connections int
+
+const (
+	manyReaders   connections = iota // beside the one that writes
+	oneConnection                    // which reads and writes
+)
+
+func openOn(ctx context.Context, dsn string, c connections) (*SQLite, error) {
 	write, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
@@ -70,6 +81,9 @@ func open(ctx context.Context, dsn string) (*SQLite, error) {
 	write.SetMaxOpenConns(1)
 	if err := migrate(ctx, write); err != nil {
 		return nil, errors.Join(err, write.Close())
+	}
+	if c == oneConnection {
+		return &SQLite{write: write, read: write}, nil
 	}
 	read, err := sql.Open("sqlite", dsn)
 	if err != nil {
@@ -104,7 +118,12 @@ func migrate(ctx context.Context, db *sql.DB) error {
 }
 
 // Close ends the store's connections.
-func (s *SQLite) Close() error { return errors.Join(s.read.Close(), s.write.Close()) }
+func (s *SQLite) Close() error {
+	if s.read == s.write {
+		return s.write.Close()
+	}
+	return errors.Join(s.read.Close(), s.write.Close())
+}
 
 // Ping reports whether the store answers.
 func (s *SQLite) Ping(ctx context.Context) error { return s.read.PingContext(ctx) }
