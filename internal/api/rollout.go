@@ -158,7 +158,7 @@ type RolloutExtra struct {
 	Attempts    int          `json:"attempts"` // gate evaluations of the current step
 	RetryAt     *Time        `json:"retryAt,omitempty"`
 	RetryUntil  *Time        `json:"retryUntil,omitempty"`
-	ActualShare *float64     `json:"actualShare,omitempty"` // of the pair's requests on the target, last minute, 0 to 1
+	ActualShare *float64     `json:"actualShare,omitempty"` // of the pair's answers, pinned requests left out, those of the target since the last shift, 0 to 1; absent below 20
 }
 
 // LadderRung is a planned step with its replica counts.

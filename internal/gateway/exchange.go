@@ -57,6 +57,9 @@ func (x *exchange) run() {
 		x.fail(err)
 		return
 	}
+	if !x.pinned() {
+		x.flight.ChosenBySplit()
+	}
 	x.relay(out)
 }
 

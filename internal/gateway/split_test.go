@@ -281,3 +281,27 @@ func BenchmarkPickAndRelease(b *testing.B) {
 		s.replica.release()
 	}
 }
+
+// Right after a shift to 20 % the share said 43 %, since it was told from the last
+// minute; and at 0 % it said 25 % for one pinned request that failed.
+func TestOnlyAnswersThatTheSplitSentCountInItsShare(t *testing.T) {
+	a, b := serves("a", upstream(t, echo)), serves("b", upstream(t, echo))
+	g := start(t, Config{}, moving(1, 0, a, b))
+	for range 5 {
+		require.Equal(t, 200, g.ask(t, "acme/chat").status)
+	}
+	require.Equal(t, 200, g.ask(t, "acme/chat/b").status)
+	assert.EqualValues(t, 5, g.Meter().SplitAnswers("a", 1))
+	assert.Zero(t, g.Meter().SplitAnswers("b", 1), "a pinned request is not the split's")
+
+	require.NoError(t, g.Apply(moving(2, 100, a, b)))
+	require.Equal(t, 200, g.ask(t, "acme/chat").status)
+	assert.EqualValues(t, 1, g.Meter().SplitAnswers("b", 2))
+	assert.Zero(t, g.Meter().SplitAnswers("a", 2), "what was routed before the shift is of another split")
+
+	gone := serves("b")
+	require.NoError(t, g.Apply(moving(3, 100, a, gone)))
+	require.Equal(t, 200, g.ask(t, "acme/chat").status)
+	assert.EqualValues(t, 1, g.Meter().SplitAnswers("a", 3), "who answered counts, not who was chosen")
+	assert.Zero(t, g.Meter().SplitAnswers("b", 3))
+}

@@ -53,6 +53,7 @@ func (t *totals) totals() Totals {
 type flow struct {
 	generation uint64
 	inflight   uint64
+	split      int64 // answers to requests that the split sent here, see SplitAnswers
 	until      int64 // everything before this instant is accounted for
 	open       tally // the slot that holds until; its sketch is in live
 	live       *Sketch

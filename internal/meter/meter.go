@@ -116,6 +116,34 @@ func (f *Flight) End(class Class) time.Duration {
 	return took
 }
 
+// ChosenBySplit notes that the request was routed by its endpoint's split, not pinned
+// by the client, and that this deployment is the one that answers it. It is called
+// at most once, before End.
+func (f *Flight) ChosenBySplit() {
+	f.lane.mu.Lock()
+	defer f.lane.mu.Unlock()
+	f.flow.split++
+}
+
+// SplitAnswers counts the answers that a deployment gave to requests which the split
+// sent under the generation or a later one: what a share is told from. Generations
+// whose slots are all forgotten count no more, nor does what an earlier process saw.
+func (m *Meter) SplitAnswers(deployment string, minGeneration uint64) int64 {
+	l := m.known(deployment)
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var n int64
+	for generation, f := range l.flows {
+		if generation >= minGeneration {
+			n += f.split
+		}
+	}
+	return n
+}
+
 // SetReady tells how many replicas of the deployment are ready from now on.
 func (m *Meter) SetReady(deployment string, ready int) {
 	now := m.now().UnixNano()

@@ -254,3 +254,24 @@ func TestAStretchOfThePastIsSummedUp(t *testing.T) {
 	assert.EqualValues(t, 2, m.Between("dep_a", start.Add(time.Second), start.Add(3*time.Second)).Requests)
 	assert.Zero(t, m.Between("dep_none", start, c.now()).Requests)
 }
+
+func TestAShareIsToldFromTheSplitsAnswersSinceTheShift(t *testing.T) {
+	c := newClock()
+	m, _ := meterAt(c), c.now()
+	answer := func(deployment string, generation uint64) {
+		f := m.Begin(deployment, generation)
+		f.ChosenBySplit()
+		f.End(OK)
+	}
+	for range 7 {
+		answer("dep_a", 1) // of the split before
+	}
+	for range 3 {
+		answer("dep_a", 2)
+	}
+	answer("dep_a", 3)                            // a later route of the same split: the fleet moved
+	serve(m, c, "dep_a", 2, time.Millisecond, OK) // pinned by a client
+	assert.EqualValues(t, 4, m.SplitAnswers("dep_a", 2))
+	assert.EqualValues(t, 11, m.SplitAnswers("dep_a", 0))
+	assert.Zero(t, m.SplitAnswers("dep_b", 0))
+}

@@ -33,6 +33,11 @@ func (m metering) Usage(deployment string, from, to time.Time) engine.Usage {
 	return engine.Usage{Requests: int64(s.Requests), ServerErrors: int64(s.ServerErrors), ErrorRate: s.ErrorRate, PerSecond: s.RPS, P50: s.P50MS, P99: s.P99MS}
 }
 
+// Served counts answers to requests that the split sent.
+func (m metering) Served(deployment string, minGeneration uint64) int64 {
+	return m.SplitAnswers(deployment, minGeneration)
+}
+
 // slotKeeper saves the meter's closed slots, so that a step that is soaking when
 // the server dies is judged after the restart on all that was measured.
 type slotKeeper struct {

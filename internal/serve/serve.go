@@ -133,7 +133,7 @@ func (s *Server) open(ctx context.Context) error {
 	}
 	s.api = &http.Server{
 		Handler: server.New(server.Config{
-			Engine: s.engine, Logger: s.log, Version: s.opts.Version, GatewayURL: s.GatewayURL + "/v1", Metrics: s.metrics(),
+			Engine: s.engine, Logger: s.log, Version: s.opts.Version, GatewayURL: s.GatewayURL + "/v1", Metrics: s.metrics(), Shares: metering{s.meter},
 		}),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),

@@ -183,13 +183,29 @@ func (s *Server) viewRollout(r rollout.Rollout) api.Rollout {
 	if out.Sluice == nil || r.State.Terminal() || r.State == rollout.Pending {
 		return out
 	}
-	source := s.Engine.Meter.Rate(r.Spec.Source, time.Minute).Requests
-	target := s.Engine.Meter.Rate(r.Spec.Target, time.Minute).Requests
-	if all := source + target; all > 0 {
-		share := float64(target) / float64(all)
+	if share, ok := s.actualShare(r); ok {
 		out.Sluice.ActualShare = &share
 	}
 	return out
+}
+
+// fewestForShare is how many answers a share is told from at least: of fewer, chance
+// alone would make 10 % look like 0 or 25.
+const fewestForShare = 20
+
+// actualShare is the target's part of the pair's answers since the split was last
+// moved: what was routed before belongs to another split. ok is false before the
+// first shift and while there are too few answers.
+func (s *Server) actualShare(r rollout.Rollout) (share float64, ok bool) {
+	if s.Shares == nil || r.Generation == 0 {
+		return 0, false
+	}
+	source, target := s.Shares.Served(r.Spec.Source, r.Generation), s.Shares.Served(r.Spec.Target, r.Generation)
+	all := source + target
+	if all < fewestForShare {
+		return 0, false
+	}
+	return float64(target) / float64(all), true
 }
 
 // Warning codes of a preview.

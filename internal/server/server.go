@@ -19,6 +19,13 @@ type Config struct {
 	Version    string       // of this build, told by whoami
 	GatewayURL string       // where inference is served, told with endpoints
 	Metrics    http.Handler // GET /metrics; nil for none
+	Shares     Shares       // what the split really sent; nil for no such numbers
+}
+
+// Shares counts what the routers' split brought a deployment: answers to requests
+// that were routed under a generation or a later one, pinned requests left out.
+type Shares interface {
+	Served(deployment string, minGeneration uint64) int64
 }
 
 // Server answers the API.
