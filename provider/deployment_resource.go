@@ -244,7 +244,7 @@ func (r *deploymentResource) Read(ctx context.Context, req resource.ReadRequest,
 	if resp.Diagnostics.HasError() || r.engine.client == nil {
 		return
 	}
-	d, gone, err := readTwice(ctx, func() (api.Deployment, error) {
+	d, gone, err := readTwice(ctx, r.engine.client, func() (api.Deployment, error) {
 		return r.engine.client.GetDeployment(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
 	})
 	if gone {

@@ -65,7 +65,7 @@ func (r *deploymentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	}
 	endpoint, id := m.EndpointID.ValueString(), m.ID.ValueString()
 	tried := "delete deployment " + id
-	_, gone, err := readTwice(ctx, func() (api.Deployment, error) { return r.engine.client.GetDeployment(ctx, endpoint, id) })
+	_, gone, err := readTwice(ctx, r.engine.client, func() (api.Deployment, error) { return r.engine.client.GetDeployment(ctx, endpoint, id) })
 	if gone {
 		return
 	}

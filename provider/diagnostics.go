@@ -57,8 +57,9 @@ const goneAfter = 300 * time.Millisecond
 
 // readTwice reads a thing, and once more when the engine did not find it: one
 // answer of 404 from a restarting engine or a proxy must not drop it from the state,
-// since the next apply would make a second one. gone is true when both say so.
-func readTwice[T any](ctx context.Context, get func() (T, error)) (thing T, gone bool, err error) {
+// since the next apply would make a second one. gone is true when both say so while
+// the project itself is found: a 404 of a project says nothing about what is in it.
+func readTwice[T any](ctx context.Context, c *engineclient.Client, get func() (T, error)) (thing T, gone bool, err error) {
 	thing, err = get()
 	if !engineclient.IsNotFound(err) {
 		return thing, false, err
@@ -71,7 +72,13 @@ func readTwice[T any](ctx context.Context, get func() (T, error)) (thing T, gone
 	case <-timer.C:
 	}
 	thing, err = get()
-	return thing, engineclient.IsNotFound(err), err
+	if !engineclient.IsNotFound(err) {
+		return thing, false, err
+	}
+	if wrong := c.VerifyProject(ctx); wrong != nil {
+		return thing, false, wrong
+	}
+	return thing, true, err
 }
 
 // splitImportID cuts an import id into its parts.

@@ -118,7 +118,7 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 	if r.engine.client == nil {
 		return // unknown at plan: what was read last stays
 	}
-	e, gone, err := readTwice(ctx, func() (api.Endpoint, error) { return r.engine.client.GetEndpoint(ctx, m.ID.ValueString()) })
+	e, gone, err := readTwice(ctx, r.engine.client, func() (api.Endpoint, error) { return r.engine.client.GetEndpoint(ctx, m.ID.ValueString()) })
 	if gone {
 		resp.State.RemoveResource(ctx)
 		return
@@ -174,7 +174,7 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 		return
 	}
 	id := m.ID.ValueString()
-	e, gone, err := readTwice(ctx, func() (api.Endpoint, error) { return r.engine.client.GetEndpoint(ctx, id) })
+	e, gone, err := readTwice(ctx, r.engine.client, func() (api.Endpoint, error) { return r.engine.client.GetEndpoint(ctx, id) })
 	if gone {
 		return
 	}

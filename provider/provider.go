@@ -2,11 +2,13 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
@@ -14,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/wire"
 )
@@ -80,7 +83,8 @@ func (s setting) resolve() string {
 	return ""
 }
 
-// Configure makes the client. A setting that is not known yet leaves the provider
+// Configure makes the client and asks once whether it reaches an engine, with the
+// key and the project. A setting that is not known yet leaves the provider
 // without one: plans then tell what they can without the engine.
 func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	var m providerModel
@@ -113,8 +117,24 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 		resp.Diagnostics.AddAttributeError(path.Root("engine_url"), "Invalid engine", err.Error())
 		return
 	}
+	if err := client.Verify(ctx); err != nil {
+		addUnusable(&resp.Diagnostics, err)
+		return
+	}
 	d := &engine{client: client}
 	resp.ResourceData, resp.DataSourceData = d, d
+}
+
+// addUnusable reports an engine that cannot be worked with. It ends the run before
+// any resource is read: one that is not found at a wrong address is not gone.
+func addUnusable(diags *diag.Diagnostics, err error) {
+	var wrong *engineclient.WrongAddress
+	if !errors.As(err, &wrong) {
+		addRefusal(diags, "use the engine", err)
+		return
+	}
+	diags.AddError("This is not the engine or project that was meant",
+		sentence(render.Inert(wrong.What))+" "+sentence(wrong.Hint)+" (engine_url or SLUICE_ENGINE_URL; project or SLUICE_PROJECT.) It answered: "+render.Inert(wrong.Err.Error()))
 }
 
 // Resources lists the resources.

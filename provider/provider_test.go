@@ -113,6 +113,7 @@ func TestTwoSpellingsOfOneMeaningAreEqual(t *testing.T) {
 		{durationType, "600s", "10m", true},
 		{durationType, "600s", "10m0s", true},
 		{durationType, "600s", "601s", false},
+		{durationType, "47.904674515s", "47904674515ns", true},
 		{durationType, "soon", "later", false},
 		{statType, "PERCENTILE", "METRIC_STAT_TYPE_PERCENTILE", true},
 		{statType, "PERCENTILE", "AVG", false},

@@ -274,7 +274,7 @@ func (r *rolloutResource) Delete(ctx context.Context, req resource.DeleteRequest
 		return
 	}
 	endpoint, id := m.EndpointID.ValueString(), m.ID.ValueString()
-	live, gone, err := readTwice(ctx, func() (api.Rollout, error) { return r.engine.client.GetRollout(ctx, endpoint, id) })
+	live, gone, err := readTwice(ctx, r.engine.client, func() (api.Rollout, error) { return r.engine.client.GetRollout(ctx, endpoint, id) })
 	if gone {
 		return
 	}

@@ -75,7 +75,7 @@ func (r *rolloutResource) Read(ctx context.Context, req resource.ReadRequest, re
 	if resp.Diagnostics.HasError() || r.engine.client == nil {
 		return
 	}
-	live, gone, err := readTwice(ctx, func() (api.Rollout, error) {
+	live, gone, err := readTwice(ctx, r.engine.client, func() (api.Rollout, error) {
 		return r.engine.client.GetRollout(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
 	})
 	if gone {

@@ -119,9 +119,14 @@ func (v text) ValidateAttribute(_ context.Context, req xattr.ValidateAttributeRe
 	}
 }
 
-// parseDuration reads "600s", "10m", "1h30m".
+// parseDuration reads "600s", "10m", "1h30m". The wire's own form is read as the
+// wire does, which rounds to a nanosecond where Go's parser cuts.
 func parseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(strings.TrimSpace(s))
+	s = strings.TrimSpace(s)
+	if d, err := api.ParseDuration(s); err == nil {
+		return time.Duration(d), nil
+	}
+	d, err := time.ParseDuration(s)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a duration. Write a number with a unit, such as \"600s\", \"10m\" or \"1h30m\"", s)
 	}

@@ -139,7 +139,7 @@ func (c *Client) call(ctx context.Context, req Request, in, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(answer.Body, out); err != nil {
-		return fmt.Errorf("%s %s answered %d with something that is not the API's JSON (%w): %s", req.Method, req.Path, answer.Status, err, excerpt(answer.Body))
+		return &NotJSON{Request: req.Method + " " + req.Path, Status: answer.Status, Excerpt: excerpt(answer.Body), Err: err}
 	}
 	return nil
 }

@@ -47,6 +47,20 @@ func refusal(req Request, a Response) *api.Error {
 	return e
 }
 
+// NotJSON is a success whose body is not the API's JSON, as of a web page.
+type NotJSON struct {
+	Request string // method and path
+	Status  int
+	Excerpt string // of the body
+	Err     error
+}
+
+func (n *NotJSON) Error() string {
+	return fmt.Sprintf("%s answered %d with something that is not the API's JSON (%v): %s", n.Request, n.Status, n.Err, n.Excerpt)
+}
+
+func (n *NotJSON) Unwrap() error { return n.Err }
+
 func excerpt(b []byte) string {
 	s := strings.Join(strings.Fields(string(b)), " ")
 	if s == "" {
