@@ -13,7 +13,7 @@ import (
 // Events writes a feed, oldest first whatever the order given: time, type, numbers
 // and message.
 func Events(w io.Writer, events []api.Event, o Options) error {
-	p := &printer{w: w}
+	p := o.printer(w)
 	rows := slices.Clone(events)
 	slices.SortStableFunc(rows, func(a, b api.Event) int { return a.CreatedAt.Compare(b.CreatedAt.Time) })
 	if len(rows) > 1 && newestFirst(events) {

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 )
@@ -17,9 +18,16 @@ type Way struct {
 type Park struct {
 	Category  string // for example METRIC_REGRESSION; PAUSED for a person's own pause
 	Message   string
+	Retry     string // that the engine tries again by itself, and until when; else empty
 	Untouched string // what still stands
 	Ways      []Way
 }
+
+// byHand is the category of a pause that a person asked for.
+const byHand = "PAUSED"
+
+// ByHand tells a person's own pause from a park of the engine.
+func (p Park) ByHand() bool { return p.Category == byHand }
 
 // ParkOf reads a parked rollout. For one that is not parked, Category is empty.
 func ParkOf(r api.Rollout, o Options) Park {
@@ -27,7 +35,7 @@ func ParkOf(r api.Rollout, o Options) Park {
 	if state != "PAUSED" && state != "SYSTEM_PAUSED" {
 		return Park{}
 	}
-	p := Park{Category: "PAUSED"}
+	p := Park{Category: byHand}
 	if c := r.Status.Condition; c != nil {
 		p.Category, p.Message = Inert(strings.TrimPrefix(c.Category, api.PrefixCategory)), Inert(c.Message)
 	} else if r.PauseInfo != nil {
@@ -35,23 +43,95 @@ func ParkOf(r api.Rollout, o Options) Park {
 	}
 	percent := percentOf(r)
 	split := fmt.Sprintf("%d/%d", 100-percent, percent)
-	p.Untouched = fmt.Sprintf("the split stays at %s (source/target), both sides keep serving, no replica is stopped", split)
+	p.Untouched = fmt.Sprintf("the split stays at %s (source/target), %s, no replica is stopped", split, serving(percent))
+	p.Retry = retry(r)
 	p.Ways = []Way{
 		{o.command(Resume, r.EndpointID, r.ID), resumeEffect(p.Category)},
-		{o.command(Promote, r.EndpointID, r.ID), "skips to the last step and runs it in full, its wait included"},
-		{o.command(Cancel, r.EndpointID, r.ID), fmt.Sprintf("freezes %s at once, scales nothing; a reverse rollout then goes back", split)},
+		{o.command(Promote, r.EndpointID, r.ID), promoteEffect(r)},
+		{o.command(Cancel, r.EndpointID, r.ID), cancelEffect(percent, split)},
 	}
 	return p
+}
+
+// serving says who answers at a split.
+func serving(percent int) string {
+	switch percent {
+	case 0:
+		return "the source keeps serving, the target has no traffic"
+	case 100:
+		return "the target keeps serving, the source has no traffic"
+	}
+	return "both sides keep serving"
+}
+
+// retry tells that a park may end by itself.
+func retry(r api.Rollout) string {
+	x := r.Sluice
+	if x == nil || x.RetryAt == nil {
+		return ""
+	}
+	text := "The engine tries again by itself at " + x.RetryAt.UTC().Format(time.RFC3339)
+	if x.RetryUntil != nil {
+		text += ", and gives up at " + x.RetryUntil.UTC().Format(time.RFC3339)
+	}
+	return text + "."
 }
 
 func resumeEffect(category string) string {
 	switch category {
 	case "METRIC_REGRESSION", "METRICS_UNAVAILABLE":
 		return "judges the gate of this step again on fresh data; never skips it"
-	case "PAUSED":
+	case byHand:
 		return "goes on at the same step and split"
 	}
 	return "tries this step again from its first check"
+}
+
+func promoteEffect(r api.Rollout) string {
+	effect := "skips to the last step and runs it in full, its wait included"
+	if comparesSides(r) {
+		effect += "; a regression gate then has no source traffic to compare with"
+	}
+	return effect
+}
+
+// comparesSides reports whether a gate compares the target with the source.
+func comparesSides(r api.Rollout) bool {
+	if x := r.Sluice; x != nil && x.Spec != nil {
+		for _, m := range x.Spec.Metrics {
+			if m.RegressionCheck != nil {
+				return true
+			}
+		}
+	}
+	for _, row := range currentRows(r) {
+		if row.MaxRegressionPercent != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func cancelEffect(percent int, split string) string {
+	if percent == 0 {
+		return "keeps " + split + ", scales nothing; a target that is broken is then stopped by hand"
+	}
+	return fmt.Sprintf("freezes %s at once, scales nothing; a reverse rollout then goes back", split)
+}
+
+// AfterCancel are the usual next things after a cancel, which itself scales nothing:
+// a target without traffic runs on (and a broken one restarts for ever) until it is
+// stopped; with traffic on it, a reverse rollout goes back. Nil for other rollouts.
+func AfterCancel(r api.Rollout) []Way {
+	if strings.TrimPrefix(r.State, api.PrefixRolloutState) != "CANCELED" {
+		return nil
+	}
+	source, target := Inert(r.SourceDeploymentID), Inert(r.TargetDeploymentID)
+	percent := percentOf(r)
+	if percent == 0 {
+		return []Way{{"sluice update " + target + " --min-replicas 0 --max-replicas 0", "stops the target, which has no traffic and still runs"}}
+	}
+	return []Way{{"sluice rollout " + source + " --source " + target + " --blue-green", fmt.Sprintf("goes back: moves the target's %d%% to the source again", percent)}}
 }
 
 func percentOf(r api.Rollout) int {
@@ -64,8 +144,10 @@ func percentOf(r api.Rollout) int {
 // Text is a park in a few lines without colour, for diagnostics.
 func (p Park) Text() string {
 	var b strings.Builder
-	if p.Message != "" {
-		b.WriteString(p.Message + "\n\n")
+	for _, text := range []string{p.Message, p.Retry} {
+		if text != "" {
+			b.WriteString(text + "\n\n")
+		}
 	}
 	b.WriteString("Not touched: " + p.Untouched + ".\n\nThree ways on:\n")
 	for _, w := range p.Ways {

@@ -12,7 +12,7 @@ import (
 // Plan writes a journey: its one-line verdict, the ladder with counts and waits,
 // the gates with what they need, what can stop it, and the findings.
 func Plan(w io.Writer, title string, j planning.Journey, o Options) error {
-	p := &printer{w: w}
+	p := o.printer(w)
 	tot := j.Totals
 	steps := "in batches of one replica"
 	if tot.StepCount != nil {
@@ -123,10 +123,10 @@ func planFindings(p *printer, j planning.Journey, o Options) {
 			tone = yellow
 		}
 		p.line("  %s  %s", o.paint(tone, string(f.Code)), Inert(f.Subject))
-		for _, line := range wrapped(Inert(f.Message), 92) {
+		for _, line := range wrapped(Inert(f.Message), p.room(92, 4)) {
 			p.line("    %s", line)
 		}
-		for _, line := range wrapped("→ "+Inert(f.Remedy), 92) {
+		for _, line := range wrapped("→ "+Inert(f.Remedy), p.room(92, 4)) {
 			p.line("    %s", line)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // event, and for a parked one the category, what was not touched, and three
 // commands with their effects. The error is the writer's.
 func Rollout(w io.Writer, r api.Rollout, o Options) error {
-	p := &printer{w: w}
+	p := o.printer(w)
 	v := view{r: r, o: o, p: p, state: strings.TrimPrefix(r.State, api.PrefixRolloutState)}
 	v.header()
 	v.ladder()
@@ -22,6 +22,7 @@ func Rollout(w io.Writer, r api.Rollout, o Options) error {
 	v.gate()
 	v.next()
 	v.park()
+	v.over()
 	return p.err
 }
 
@@ -325,14 +326,35 @@ func (v view) park() {
 		since = " since " + v.r.PauseInfo.PausedAt.UTC().Format(time.RFC3339)
 	}
 	v.p.line("")
-	v.p.line("  %s%s", v.o.paint(red, "parked: "+park.Category), since)
-	for _, line := range wrapped(park.Message, 96) {
-		v.p.line("    %s", line)
+	if park.ByHand() {
+		v.p.line("  %s%s", v.o.paint(yellow, "paused by hand"), since)
+	} else {
+		v.p.line("  %s%s", v.o.paint(red, "parked: "+park.Category), since)
+	}
+	for _, text := range []string{park.Message, park.Retry} {
+		for _, line := range wrapped(text, v.p.room(96, 4)) {
+			v.p.line("    %s", line)
+		}
 	}
 	v.p.line("  not touched: %s", park.Untouched)
 	v.p.line("  ways on:")
-	for _, way := range park.Ways {
-		v.p.line("    %s", v.o.paint(bold, way.Command))
+	v.ways(park.Ways)
+}
+
+// over says what a person may want to do after a cancel.
+func (v view) over() {
+	ways := AfterCancel(v.r)
+	if len(ways) == 0 {
+		return
+	}
+	v.p.line("")
+	v.p.line("  next, if nothing was changed since:")
+	v.ways(ways)
+}
+
+func (v view) ways(ways []Way) {
+	for _, way := range ways {
+		v.p.command("    ", way.Command, func(s string) string { return v.o.paint(bold, s) })
 		v.p.line("        %s", way.Effect)
 	}
 }

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 type Options struct {
 	Now     time.Time // for clocks; zero leaves them out
 	Color   Palette
+	Width   int               // columns of the terminal; 0 for no limit
 	Names   map[string]string // deployment ids to names for people
 	Command func(verb Verb, endpointID, rolloutID string) string
 }
@@ -99,66 +99,6 @@ func Inert(s string) string {
 		}
 	}
 	return b.String()
-}
-
-// printer writes lines and keeps the first error.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if p.err != nil {
-		return
-	}
-	_, p.err = fmt.Fprintln(p.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
-}
-
-// table aligns columns by runes; cells must not hold colour.
-type table struct{ rows [][]string }
-
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
-
-func (t *table) print(p *printer, indent string, tone func(row int, line string) string) {
-	var width []int
-	for _, row := range t.rows {
-		for i, c := range row {
-			if i >= len(width) {
-				width = append(width, 0)
-			}
-			width[i] = max(width[i], len([]rune(c)))
-		}
-	}
-	for n, row := range t.rows {
-		var b strings.Builder
-		for i, c := range row {
-			b.WriteString(c)
-			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", width[i]-len([]rune(c))+2))
-			}
-		}
-		p.line("%s%s", indent, tone(n, strings.TrimRight(b.String(), " ")))
-	}
-}
-
-// wrapped breaks text at spaces to lines of at most n runes.
-func wrapped(text string, n int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case len([]rune(line))+1+len([]rune(word)) <= n:
-			line += " " + word
-		default:
-			lines, line = append(lines, line), word
-		}
-	}
-	if line != "" {
-		lines = append(lines, line)
-	}
-	return lines
 }
 
 // value prints a measured number with as many digits as help.
