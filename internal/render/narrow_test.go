@@ -108,6 +108,7 @@ func TestAParkThatTheEngineRetriesSaysSo(t *testing.T) {
 	r.RetryAt, r.RetryUntil = started.Add(26*time.Minute), started.Add(191*time.Minute)
 	text := ParkOf(wire.RolloutToAPI(r), Options{}).Text()
 	require.Contains(t, text, "The engine tries again by itself at 2026-09-16T21:05:45Z, and gives up at 2026-09-16T23:50:45Z.")
+	require.Contains(t, text, "as across its restart", "a gap alone told nobody why")
 	r.RetryAt = time.Time{}
 	require.NotContains(t, ParkOf(wire.RolloutToAPI(r), Options{}).Text(), "by itself")
 }

@@ -18,6 +18,7 @@ type Way struct {
 type Park struct {
 	Category  string // for example METRIC_REGRESSION; PAUSED for a person's own pause
 	Message   string
+	Why       string // what the message means, where it does not say so itself
 	Retry     string // that the engine tries again by itself, and until when; else empty
 	Untouched string // what still stands
 	Ways      []Way
@@ -44,6 +45,9 @@ func ParkOf(r api.Rollout, o Options) Park {
 	percent := percentOf(r)
 	split := fmt.Sprintf("%d/%d", 100-percent, percent)
 	p.Untouched = fmt.Sprintf("the split stays at %s (source/target), %s, no replica is stopped", split, serving(percent))
+	if p.Category == "METRICS_UNAVAILABLE" {
+		p.Why = "A gate has no verdict while its window holds too few requests, or a gap: time in which the engine did not measure, as across its restart."
+	}
 	p.Retry = retry(r)
 	p.Ways = []Way{
 		{o.command(Resume, r.EndpointID, r.ID), resumeEffect(p.Category)},
@@ -144,7 +148,7 @@ func percentOf(r api.Rollout) int {
 // Text is a park in a few lines without colour, for diagnostics.
 func (p Park) Text() string {
 	var b strings.Builder
-	for _, text := range []string{p.Message, p.Retry} {
+	for _, text := range []string{p.Message, p.Why, p.Retry} {
 		if text != "" {
 			b.WriteString(text + "\n\n")
 		}

@@ -331,7 +331,7 @@ func (v view) park() {
 	} else {
 		v.p.line("  %s%s", v.o.paint(red, "parked: "+park.Category), since)
 	}
-	for _, text := range []string{park.Message, park.Retry} {
+	for _, text := range []string{park.Message, park.Why, park.Retry} {
 		for _, line := range wrapped(text, v.p.room(96, 4)) {
 			v.p.line("    %s", line)
 		}

@@ -1,6 +1,9 @@
 package rollout
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // check asks whether the step can be done at all, before anything is touched: at
 // the first step for the whole journey, later for this step's scale-up.
@@ -77,7 +80,15 @@ func (d *decider) notReady(rung Rung) {
 		d.park(CapacityExhausted, fmt.Sprintf("%d of the target's replicas cannot be placed on %s; the split stays at %d%%. Free capacity and resume, or cancel", t.Unplaced, d.o.Capacity.Hardware, d.r.Percent), nil)
 		return
 	}
-	d.park(TargetNotReady, fmt.Sprintf("%d of %d target replica(s) answer after %s (%s); the split stays at %d%%. Look at the target's logs, then resume or cancel", t.Ready, rung.Need, d.now.Sub(d.r.PhaseSince), t.Message, d.r.Percent), nil)
+	d.park(TargetNotReady, fmt.Sprintf("%d of %d target replica(s) answer after %s (%s); the split stays at %d%%. Look at the target's logs, then resume or cancel", t.Ready, rung.Need, rounded(d.now.Sub(d.r.PhaseSince)), t.Message, d.r.Percent), nil)
+}
+
+// rounded is a stretch of time as a person reads it.
+func rounded(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
 }
 
 // shift moves the traffic. Decide records it once the routers serve it.

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,5 +122,25 @@ func TestOutageParksOnlyWork(t *testing.T) {
 		} else {
 			assert.Equal(t, s, d.Rollout.State)
 		}
+	}
+}
+
+// A park once said "after 15.000857907s".
+func TestADeadlineIsToldInWholeSeconds(t *testing.T) {
+	spec := Spec{Source: "a", Target: "b", Strategy: BlueGreen}
+	timings := DefaultTimings()
+	basis := Basis{SourceReplicas: 1, SourceBounds: Bounds{Min: 1, Max: 1}}
+	j, _ := NewJourney(spec, basis, timings)
+	began := time.Date(2026, 9, 16, 20, 0, 0, 0, time.UTC)
+	r, _ := New("rol_1", "p", "ep_1", spec, j, timings, began)
+	r, _, err := r.Start(began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Phase, r.PhaseSince = PhaseScaling, began
+	now := began.Add(timings.ReadyDeadline + 857907)
+	d := Decide(r, Observed{Split: Split{Held: true}, Source: Side{Bounds: Bounds{Min: 1, Max: 1}, Desired: 1, Scheduled: 1, Ready: 1}, Target: Side{Bounds: Bounds{Min: 1, Max: 1}, Desired: 1, Scheduled: 1}}, now)
+	if c := d.Rollout.Condition; c == nil || !strings.Contains(c.Message, "after "+timings.ReadyDeadline.String()+" (") {
+		t.Fatalf("%+v", c)
 	}
 }
