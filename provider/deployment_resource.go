@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/float64default"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -87,8 +88,8 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 				},
 			},
 			"initial_traffic_weight": schema.Float64Attribute{
-				Optional: true, Validators: []validator.Float64{float64validator.AtLeast(0)},
-				MarkdownDescription: "Weight in the endpoint's split, set once when the deployment is made. Afterwards rollouts own the split: changing this value later does nothing.",
+				Optional: true, Computed: true, Default: float64default.StaticFloat64(0), Validators: []validator.Float64{float64validator.AtLeast(0)},
+				MarkdownDescription: "Weight in the endpoint's split, set once when the deployment is made; 0 (default) for none. Afterwards rollouts own the split: adding, changing or removing this value later does nothing. After an import it is the weight that was found.",
 			},
 			"wait_ready": schema.BoolAttribute{Optional: true, Computed: true, Default: booldefault.StaticBool(true),
 				MarkdownDescription: "Wait after a create or a change of bounds until the floor's replicas answer (default `true`)."},
@@ -150,44 +151,6 @@ func (r *deploymentResource) ValidateConfig(ctx context.Context, req resource.Va
 	case low.ValueInt64() == 0 && high.ValueInt64() > 0:
 		resp.Diagnostics.AddAttributeError(at.AtName("min_replicas"), "A running deployment keeps a replica", "min_replicas 0 goes with max_replicas 0 only, which stops the deployment. Give at least 1.")
 	}
-}
-
-// ModifyPlan keeps a write-once weight at what was written.
-func (r *deploymentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() || req.State.Raw.IsNull() {
-		return
-	}
-	var planned, written types.Float64
-	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("initial_traffic_weight"), &planned)...)
-	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("initial_traffic_weight"), &written)...)
-	var plan, state deploymentModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	if resp.Diagnostics.HasError() || !plan.sameDeployment(state) {
-		return // a replacement is a create: its weight is its own
-	}
-	if planned.Equal(written) {
-		return
-	}
-	if !written.IsNull() && !planned.IsNull() {
-		resp.Diagnostics.AddAttributeWarning(path.Root("initial_traffic_weight"), "Written once",
-			"The weight was set when the deployment was made and is not changed afterwards. Move traffic with a sluice_rollout.")
-	}
-	plan.InitialTrafficWeight = written
-	if plan.wanted(state) {
-		plan.Status, plan.LiveMinReplicas, plan.LiveMaxReplicas, plan.ReadyReplicas = state.Status, state.LiveMinReplicas, state.LiveMaxReplicas, state.ReadyReplicas
-	}
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
-}
-
-// sameDeployment reports whether a plan is for the deployment in the state.
-func (m deploymentModel) sameDeployment(state deploymentModel) bool {
-	return m.EndpointID.Equal(state.EndpointID) && m.Name.Equal(state.Name) && m.Model.Equal(state.Model) && m.Config.Equal(state.Config)
-}
-
-// wanted reports whether a plan asks for nothing that the state does not have.
-func (m deploymentModel) wanted(state deploymentModel) bool {
-	return m.Autoscaling.Equal(state.Autoscaling) && m.WaitReady.Equal(state.WaitReady) && m.Timeouts.Equal(state.Timeouts)
 }
 
 // Create makes the deployment, puts it into the split if asked, and waits until it
@@ -256,6 +219,14 @@ func (r *deploymentResource) Read(ctx context.Context, req resource.ReadRequest,
 		return
 	}
 	m.apply(d)
+	if m.InitialTrafficWeight.IsNull() { // an import
+		e, err := r.engine.client.GetEndpoint(ctx, m.EndpointID.ValueString())
+		if err != nil {
+			addRefusal(&resp.Diagnostics, "read endpoint "+m.EndpointID.ValueString(), err)
+			return
+		}
+		m.InitialTrafficWeight = types.Float64Value(weightIn(e.TrafficSplit, m.ID.ValueString()))
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }
 
@@ -301,6 +272,16 @@ func (r *deploymentResource) ImportState(ctx context.Context, req resource.Impor
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("endpoint_id"), parts[0])...)
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), parts[1])...)
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("wait_ready"), true)...)
+}
+
+// weightIn is a deployment's weight in a split; 0 when it has none.
+func weightIn(split []api.TrafficWeight, id string) float64 {
+	for _, w := range split {
+		if w.DeploymentID == id {
+			return w.Weight
+		}
+	}
+	return 0
 }
 
 const (

@@ -23,6 +23,8 @@ func TestTerraformRollingSwapThenEditsOfWhatItLeft(t *testing.T) {
 	h := e.house("rolling = {}\n  final_target_replicas = 2")
 	weighed := strings.Replace(h.hcl(), "initial_traffic_weight = 1", "initial_traffic_weight = 3", 1)
 	grown := strings.Replace(h.hcl(), "autoscaling = { min_replicas = 0, max_replicas = 0 }", "autoscaling = { min_replicas = 3, max_replicas = 4 }", 1)
+	unweighed := strings.Replace(h.hcl(), "  initial_traffic_weight = 1\n", "", 1)
+	added := strings.Replace(h.hcl(), "autoscaling = { min_replicas = 0, max_replicas = 0 }", "autoscaling = { min_replicas = 0, max_replicas = 0 }\n  initial_traffic_weight = 2", 1)
 	shown := strings.Replace(grown, `name = "chat"`, "name = \"chat\"\n  visibility = \"INTERNAL\"", 1)
 	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: inProcess, Steps: []resource.TestStep{
 		{Config: h.hcl(), Check: resource.ComposeTestCheckFunc(s.remember,
@@ -42,6 +44,8 @@ func TestTerraformRollingSwapThenEditsOfWhatItLeft(t *testing.T) {
 			attr("sluice_endpoint.chat", "traffic_split.#", "1"),
 		)},
 		{Config: weighed, ConfigPlanChecks: onlyEmpty()},
+		{Config: unweighed, ConfigPlanChecks: onlyEmpty()},
+		{Config: added, ConfigPlanChecks: onlyEmpty()},
 		{
 			Config: grown,
 			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
@@ -60,6 +64,46 @@ func TestTerraformRollingSwapThenEditsOfWhatItLeft(t *testing.T) {
 			Check:            attr("sluice_endpoint.chat", "visibility", "INTERNAL"),
 		},
 	}})
+}
+
+// An imported deployment plans nothing with the configuration that made it, nor with
+// one that says less or more about the weight.
+func TestTerraformImportOfADeploymentPlansNothing(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	w := newWorkspace(t, e, realHouse(e.house("")))
+	w.apply(t)
+	first := realHouse(e.house(""))
+	for name, hcl := range map[string]string{
+		"as it was made":   first,
+		"weight left out":  strings.Replace(first, "  initial_traffic_weight = 1\n", "", 1),
+		"weight added":     strings.Replace(first, "max_replicas = 0 }", "max_replicas = 0 }\n  initial_traffic_weight = 2", 1),
+		"another weight":   strings.Replace(first, "initial_traffic_weight = 1", "initial_traffic_weight = 3", 1),
+		"weight not known": strings.Replace(first, "initial_traffic_weight = 1", "initial_traffic_weight = terraform_data.w.output", 1) + "resource \"terraform_data\" \"w\" {\n  input = 4\n}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			ids := map[string]string{}
+			for ep, err := range e.Client.Endpoints(t.Context(), engineclient.ListOptions{}) {
+				require.NoError(t, err)
+				for d, err := range e.Client.Deployments(t.Context(), ep.ID, engineclient.ListOptions{}) {
+					require.NoError(t, err)
+					ids["sluice_deployment."+d.Name[strings.LastIndex(d.Name, "/")+1:]] = ep.ID + "/" + d.ID
+				}
+			}
+			require.Len(t, ids, 2)
+			w.write(t, first)
+			for address, id := range ids {
+				out, code := w.run(t, "state", "rm", address)
+				require.Zero(t, code, out)
+				out, code = w.run(t, "import", "-no-color", "-input=false", address, id)
+				require.Zero(t, code, out)
+			}
+			w.write(t, hcl)
+			out := w.apply(t)
+			require.Contains(t, out, " 0 changed, ")
+			require.NotContains(t, out, "# sluice_deployment")
+		})
+	}
 }
 
 // A destroy that was told to cancel freezes the split first: both sides go on.
