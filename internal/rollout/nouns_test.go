@@ -137,10 +137,10 @@ func TestADeadlineIsToldInWholeSeconds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Phase, r.PhaseSince = PhaseScaling, began
+	r.Phase, r.PhaseSince, r.Lifted = PhaseScaling, began, true
 	now := began.Add(timings.ReadyDeadline + 857907)
 	d := Decide(r, Observed{Split: Split{Held: true}, Source: Side{Bounds: Bounds{Min: 1, Max: 1}, Desired: 1, Scheduled: 1, Ready: 1}, Target: Side{Bounds: Bounds{Min: 1, Max: 1}, Desired: 1, Scheduled: 1}}, now)
 	if c := d.Rollout.Condition; c == nil || !strings.Contains(c.Message, "after "+timings.ReadyDeadline.String()+" (") {
-		t.Fatalf("%+v", c)
+		t.Fatalf("%+v", d)
 	}
 }
