@@ -85,11 +85,11 @@ func NewJourney(s rollout.Spec, k Known, t rollout.Timings) Journey {
 		j.Totals.FinalTargetReplicas = s.FinalTarget
 	}
 	reason := waitReason(s, asked, soak, t)
-	first := 0
+	var before stood
 	if k.Basis != nil {
-		first = k.Basis.Seed
+		before = stood{percent: k.Basis.Seed, replicas: k.Basis.TargetReplicas}
 	}
-	j.addWaits(s, t, asked, soak, reason, first)
+	j.addWaits(s, t, asked, soak, reason, before)
 	j.Gates = gates(s, j.Steps, t)
 	j.addTotals(s, soak)
 	j.Findings = findings(s, k, t, j)
@@ -161,13 +161,16 @@ func liveSteps(s rollout.Spec, core rollout.Journey) []Step {
 	return out
 }
 
+// stood is the target before the first step.
+type stood struct{ percent, replicas int }
+
 // addWaits numbers the steps and fills what follows from their order.
-func (j *Journey) addWaits(s rollout.Spec, t rollout.Timings, asked, soak time.Duration, reason string, seed int) {
+func (j *Journey) addWaits(s rollout.Spec, t rollout.Timings, asked, soak time.Duration, reason string, before stood) {
 	least := t.Propagation + soak
 	if len(s.Rules) > 0 {
 		least += t.GateSettle
 	}
-	percent, replicas, at := seed, 0, time.Duration(0)
+	percent, replicas, at := before.percent, before.replicas, time.Duration(0)
 	for i := range j.Steps {
 		st := &j.Steps[i]
 		st.Number, st.DeltaPercent = i+1, st.TrafficPercent-percent
