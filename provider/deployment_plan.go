@@ -2,24 +2,143 @@ package provider
 
 import (
 	"context"
+	"fmt"
+	"math"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 )
 
-// ModifyPlan keeps a write-once weight at what was written.
+// ModifyPlan keeps a write-once weight at what was written, refuses to replace a
+// deployment that serves, and tells the share of one that is removed or stopped.
+// What it asks the engine only becomes errors and warnings, never a planned value.
 func (r *deploymentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() || req.State.Raw.IsNull() {
+	var plan, state deploymentModel
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+	if !req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	}
+	if resp.Diagnostics.HasError() {
 		return
 	}
-	var plan, state deploymentModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	if resp.Diagnostics.HasError() || !plan.sameDeployment(state) {
-		return // a replacement is a create: its weight is its own
+	switch {
+	case req.State.Raw.IsNull():
+	case req.Plan.Raw.IsNull():
+		r.warnOfRemoval(ctx, state, resp)
+	case !plan.sameDeployment(state): // a replacement is a create: its weight is its own
+		r.refuseReplacing(ctx, plan, state, resp)
+	default:
+		keepWeight(ctx, req, resp, plan, state)
+		r.warnOfStop(ctx, plan, state, resp)
 	}
-	keepWeight(ctx, req, resp, plan, state)
+}
+
+// refuseReplacing is what keeps a changed model from being an outage: Terraform
+// would destroy what serves and then make another, which would get all the traffic
+// without a gate. Where the endpoint is another one too, the removal is meant.
+func (r *deploymentResource) refuseReplacing(ctx context.Context, plan, state deploymentModel, resp *resource.ModifyPlanResponse) {
+	if !plan.EndpointID.Equal(state.EndpointID) {
+		r.warnOfRemoval(ctx, state, resp)
+		return
+	}
+	changed := "name"
+	switch {
+	case !plan.Model.Equal(state.Model):
+		changed = "model"
+	case !plan.Config.Equal(state.Config):
+		changed = "config"
+	}
+	share, err := r.shareOf(ctx, state.EndpointID.ValueString(), state.ID.ValueString())
+	if err != nil {
+		addRefusal(&resp.Diagnostics, "tell whether deployment "+state.ID.ValueString()+", which would be replaced, serves", err)
+		return
+	}
+	if share <= 0 {
+		return
+	}
+	resp.Diagnostics.AddAttributeError(path.Root(changed), fmt.Sprintf("Deployment %s serves %s of its endpoint's traffic and is not replaced", state.ID.ValueString(), percentText(share)),
+		fmt.Sprintf("Another %s is another deployment: this one would be destroyed before the new one is made, and requests would fail in between. "+
+			"Put %s back, add a second sluice_deployment with the new one, and move the traffic with a sluice_rollout; afterwards this one can be removed.", changed, changed))
+}
+
+// warnOfRemoval tells what goes with a deployment that serves.
+func (r *deploymentResource) warnOfRemoval(ctx context.Context, state deploymentModel, resp *resource.ModifyPlanResponse) {
+	r.warnOfShare(ctx, state, resp, "Destroying")
+}
+
+// warnOfStop is warnOfRemoval for bounds that become 0 and 0.
+func (r *deploymentResource) warnOfStop(ctx context.Context, plan, state deploymentModel, resp *resource.ModifyPlanResponse) {
+	high := int64At(plan.Autoscaling, "max_replicas")
+	if high.IsUnknown() || high.ValueInt64() > 0 || plan.Autoscaling.Equal(state.Autoscaling) {
+		return
+	}
+	r.warnOfShare(ctx, state, resp, "Stopping")
+}
+
+func (r *deploymentResource) warnOfShare(ctx context.Context, state deploymentModel, resp *resource.ModifyPlanResponse, doing string) {
+	id := state.ID.ValueString()
+	share, err := r.shareOf(ctx, state.EndpointID.ValueString(), id)
+	if err != nil {
+		tflog.Info(ctx, "the share of deployment "+id+" is not known: "+err.Error())
+	}
+	if share <= 0 {
+		return
+	}
+	detail := "The endpoint's other deployments take its share over."
+	if share >= 1 {
+		detail = "Nothing else serves the endpoint: its clients get errors from then on. To keep it served, move the traffic with a sluice_rollout first."
+	}
+	resp.Diagnostics.AddWarning(fmt.Sprintf("%s deployment %s, which serves %s of its endpoint's traffic", doing, id, percentText(share)), detail)
+}
+
+// shareOf is a deployment's share of its endpoint's traffic now, 0 to 1. One that is
+// gone has none.
+func (r *deploymentResource) shareOf(ctx context.Context, endpoint, id string) (float64, error) {
+	if r.engine == nil || r.engine.client == nil {
+		return 0, nil
+	}
+	all, err := engineclient.Collect(r.engine.client.Deployments(ctx, endpoint, engineclient.ListOptions{}))
+	if engineclient.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	e, err := r.engine.client.GetEndpoint(ctx, endpoint)
+	if err != nil {
+		return 0, err
+	}
+	return shareIn(e.TrafficSplit, all, id), nil
+}
+
+// shareIn follows the split's rule: weight times ready replicas over the sum.
+func shareIn(split []api.TrafficWeight, all []api.Deployment, id string) float64 {
+	own, sum := 0.0, 0.0
+	for _, d := range all {
+		part := weightIn(split, d.ID) * float64(d.Status.ReadyReplicas)
+		if sum += part; d.ID == id {
+			own = part
+		}
+	}
+	if sum == 0 {
+		return 0
+	}
+	return own / sum
+}
+
+// percentText is a share for people: "100 %", and never "0 %" for one that serves.
+func percentText(share float64) string {
+	if share < 0.01 {
+		return "less than 1 %"
+	}
+	return fmt.Sprintf("%.0f %%", math.Floor(share*100+1e-9))
 }
 
 // keepWeight plans the weight that the state has, whatever the configuration says

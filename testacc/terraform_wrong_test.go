@@ -39,6 +39,47 @@ func TestTerraformWrongProjectOrAddressIsAnErrorAndKeepsTheState(t *testing.T) {
 	require.Zero(t, code, plan)
 }
 
+// Another model on the deployment that serves would be an outage and an ungated
+// jump: the plan is refused, and no request fails. Removing one tells its share.
+func TestTerraformReplacingWhatServesIsRefusedAtPlan(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	allAnswered := e.traffic(t, 60)
+	hcl := realHouse(e.house(""))
+	w := newWorkspace(t, e, hcl)
+	w.apply(t)
+	other := func(from, to string) string {
+		changed := strings.Replace(hcl, from, to, 1)
+		require.NotEqual(t, hcl, changed)
+		return changed
+	}
+	for attribute, changed := range map[string]string{
+		"model":  strings.Replace(other(`"demo/stable"`, `"demo/candidate"`), `"cr_stable"`, `"cr_good"`, 1),
+		"config": other(`"cr_stable"`, `"cr_other"`),
+		"name":   other(`"stable"`+"\n  model", `"steady"`+"\n  model"),
+	} {
+		w.write(t, changed)
+		out, code := w.run(t, "apply", "-no-color", "-input=false", "-auto-approve")
+		require.Equal(t, 1, code, out)
+		require.Contains(t, oneLine(out), "serves 100 % of its endpoint's traffic and is not replaced")
+		require.Contains(t, oneLine(out), "Another "+attribute+" is another deployment")
+		require.Contains(t, oneLine(out), "add a second sluice_deployment")
+	}
+	// One that does not serve is replaced as ever.
+	w.write(t, other(`"cr_good"`, `"cr_slow"`))
+	require.Contains(t, w.apply(t), "1 added, 0 changed, 1 destroyed")
+	require.NoError(t, allAnswered(nil))
+
+	w.write(t, other("min_replicas = 1, max_replicas = 1", "min_replicas = 0, max_replicas = 0"))
+	out, code := w.run(t, "plan", "-no-color")
+	require.Zero(t, code, out)
+	require.Regexp(t, `Stopping deployment dep_\w+, which serves 100 % of its endpoint's traffic`, oneLine(out))
+	out, code = w.run(t, "plan", "-destroy", "-no-color")
+	require.Zero(t, code, out)
+	require.Regexp(t, `Destroying deployment dep_\w+, which serves 100 % of its endpoint's traffic`, oneLine(out))
+	require.Equal(t, 1, strings.Count(oneLine(out), "which serves"), "the other serves nothing")
+}
+
 // oneLine undoes how terraform breaks and frames the lines of a diagnostic.
 func oneLine(out string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(out)), " ")
