@@ -75,8 +75,8 @@ func (r *deploymentResource) warnOfRemoval(ctx context.Context, state deployment
 
 // warnOfStop is warnOfRemoval for bounds that become 0 and 0.
 func (r *deploymentResource) warnOfStop(ctx context.Context, plan, state deploymentModel, resp *resource.ModifyPlanResponse) {
-	high := int64At(plan.Autoscaling, "max_replicas")
-	if high.IsUnknown() || high.ValueInt64() > 0 || plan.Autoscaling.Equal(state.Autoscaling) {
+	high := wholeAt(plan.Autoscaling, "max_replicas")
+	if high.IsUnknown() || high.orZero() > 0 || plan.Autoscaling.Equal(state.Autoscaling) {
 		return
 	}
 	r.warnOfShare(ctx, state, resp, "Stopping")

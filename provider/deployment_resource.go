@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -54,7 +53,7 @@ type deploymentModel struct {
 	ReadyReplicas        types.Int64    `tfsdk:"ready_replicas"`
 }
 
-var boundsType = types.ObjectType{AttrTypes: map[string]attr.Type{"min_replicas": types.Int64Type, "max_replicas": types.Int64Type}}
+var boundsType = types.ObjectType{AttrTypes: map[string]attr.Type{"min_replicas": wholeNumber, "max_replicas": wholeNumber}}
 
 const prefixDeploymentState = "DEPLOYMENT_STATE_"
 
@@ -83,8 +82,8 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 				MarkdownDescription: "Replica bounds as you want them. They are written when they change here. A rollout raises floors and lowers them again by itself: " +
 					"that is not drift, see `live_min_replicas`. `0` and `0` stop the deployment, as a rollout's target may be.",
 				Attributes: map[string]schema.Attribute{
-					"min_replicas": schema.Int64Attribute{Required: true, Validators: []validator.Int64{int64validator.AtLeast(0)}, MarkdownDescription: "Floor, at least 1 unless the deployment is stopped."},
-					"max_replicas": schema.Int64Attribute{Required: true, Validators: []validator.Int64{int64validator.AtLeast(0)}, MarkdownDescription: "Ceiling, at least the floor."},
+					"min_replicas": schema.NumberAttribute{Required: true, CustomType: wholeNumber, MarkdownDescription: "Floor, at least 1 unless the deployment is stopped."},
+					"max_replicas": schema.NumberAttribute{Required: true, CustomType: wholeNumber, MarkdownDescription: "Ceiling, at least the floor."},
 				},
 			},
 			"initial_traffic_weight": schema.Float64Attribute{
@@ -140,16 +139,19 @@ func (r *deploymentResource) ValidateConfig(ctx context.Context, req resource.Va
 	if resp.Diagnostics.HasError() || m.Autoscaling.IsUnknown() || m.Autoscaling.IsNull() {
 		return
 	}
-	low, high := int64At(m.Autoscaling, "min_replicas"), int64At(m.Autoscaling, "max_replicas")
-	if low.IsUnknown() || high.IsUnknown() {
+	low, lowKnown := wholeAt(m.Autoscaling, "min_replicas").int()
+	high, highKnown := wholeAt(m.Autoscaling, "max_replicas").int()
+	if !lowKnown || !highKnown {
 		return
 	}
 	at := path.Root("autoscaling")
 	switch {
-	case high.ValueInt64() < low.ValueInt64():
-		resp.Diagnostics.AddAttributeError(at.AtName("max_replicas"), "Ceiling below the floor", fmt.Sprintf("max_replicas %d is below min_replicas %d.", high.ValueInt64(), low.ValueInt64()))
-	case low.ValueInt64() == 0 && high.ValueInt64() > 0:
-		resp.Diagnostics.AddAttributeError(at.AtName("min_replicas"), "A running deployment keeps a replica", "min_replicas 0 goes with max_replicas 0 only, which stops the deployment. Give at least 1.")
+	case low < 0:
+		resp.Diagnostics.AddAttributeError(at, "Less than no replica", fmt.Sprintf("min_replicas %d is below 0.", low))
+	case high < low:
+		resp.Diagnostics.AddAttributeError(at, "Ceiling below the floor", fmt.Sprintf("max_replicas %d is below min_replicas %d.", high, low))
+	case low == 0 && high > 0:
+		resp.Diagnostics.AddAttributeError(at, "A running deployment keeps a replica", "min_replicas 0 goes with max_replicas 0 only, which stops the deployment. Give at least 1.")
 	}
 }
 
@@ -290,7 +292,7 @@ const (
 )
 
 func (m deploymentModel) bounds() api.Autoscaling {
-	low, high := int(int64At(m.Autoscaling, "min_replicas").ValueInt64()), int(int64At(m.Autoscaling, "max_replicas").ValueInt64())
+	low, high := wholeAt(m.Autoscaling, "min_replicas").orZero(), wholeAt(m.Autoscaling, "max_replicas").orZero()
 	return api.Autoscaling{MinReplicas: &low, MaxReplicas: &high}
 }
 
@@ -307,17 +309,18 @@ func (m *deploymentModel) apply(d api.Deployment) {
 	if m.Config.IsNull() || m.Config.IsUnknown() {
 		m.Config = types.StringValue(bareName(d.Config, "configs"))
 	}
-	low, high := optionalInt(d.Autoscaling.MinReplicas), optionalInt(d.Autoscaling.MaxReplicas)
-	if low.IsNull() {
-		low = types.Int64Value(0)
+	low := 0
+	if d.Autoscaling.MinReplicas != nil {
+		low = *d.Autoscaling.MinReplicas
 	}
-	if high.IsNull() {
-		high = low
+	high := low
+	if d.Autoscaling.MaxReplicas != nil {
+		high = *d.Autoscaling.MaxReplicas
 	}
 	if m.Autoscaling.IsNull() {
-		m.Autoscaling = types.ObjectValueMust(boundsType.AttrTypes, map[string]attr.Value{"min_replicas": low, "max_replicas": high})
+		m.Autoscaling = types.ObjectValueMust(boundsType.AttrTypes, map[string]attr.Value{"min_replicas": wholeOf(low), "max_replicas": wholeOf(high)})
 	}
-	m.LiveMinReplicas, m.LiveMaxReplicas = low, high
+	m.LiveMinReplicas, m.LiveMaxReplicas = types.Int64Value(int64(low)), types.Int64Value(int64(high))
 	m.Hardware, m.ModelRevisionID = optionalString(d.Hardware), optionalString(d.ModelRevisionID)
 	m.Status = types.StringValue(shortEnum(prefixDeploymentState, d.Status.State))
 	m.ReadyReplicas = types.Int64Value(int64(d.Status.ReadyReplicas))
@@ -335,7 +338,7 @@ func bareName(name, collection string) string {
 // settle waits until a deployment has what its floor asks for. That the wait ends
 // early is a warning: the deployment is there and goes on by itself.
 func (r *deploymentResource) settle(ctx context.Context, m *deploymentModel, within time.Duration, diags *diag.Diagnostics) {
-	if !m.WaitReady.ValueBool() || int64At(m.Autoscaling, "min_replicas").ValueInt64() == 0 {
+	if !m.WaitReady.ValueBool() || wholeAt(m.Autoscaling, "min_replicas").orZero() == 0 {
 		return
 	}
 	d, err := r.awaitDeployment(ctx, m.EndpointID.ValueString(), m.ID.ValueString(), within, func(d api.Deployment) bool {

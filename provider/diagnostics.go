@@ -22,7 +22,11 @@ func addRefusal(diags *diag.Diagnostics, tried string, err error) {
 	case errors.As(err, &refused):
 		title, detail := "Cannot "+tried, explain(refused)
 		if refused.Param != "" {
-			diags.AddAttributeError(attributePath(refused.Param), title, detail)
+			at := attributePath(refused.Param)
+			if top := topLevel(at); !top.Equal(at) {
+				title += ": " + at.String()
+			}
+			diags.AddAttributeError(topLevel(at), title, detail)
 			return
 		}
 		diags.AddError(title, detail)

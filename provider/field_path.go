@@ -27,6 +27,21 @@ func attributePath(field string) path.Path {
 	return p
 }
 
+// topLevel is the attribute of the block that a path begins at. Diagnostics stand
+// there and name the whole path in their words: for a path inside a nested attribute
+// Terraform shows the block's first line, however far that is.
+func topLevel(p path.Path) path.Path {
+	steps := p.Steps()
+	if len(steps) == 0 {
+		return p
+	}
+	first, _ := steps.NextStep()
+	if name, ok := first.(path.PathStepAttributeName); ok {
+		return path.Root(string(name))
+	}
+	return p
+}
+
 // subject is a wire field in the words of HCL, for findings.
 func subject(field string) string { return snake(field) }
 

@@ -84,8 +84,8 @@ func previewAttributes() map[string]schema.Attribute {
 		"target_deployment_id": schema.StringAttribute{Required: true, MarkdownDescription: "Deployment that traffic would move to."},
 		"canary": schema.SingleNestedAttribute{Optional: true, MarkdownDescription: "As in `sluice_rollout`.", Attributes: map[string]schema.Attribute{
 			"steps": schema.ListNestedAttribute{Optional: true, MarkdownDescription: "The ladder.", NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"traffic":  schema.Int64Attribute{Required: true, MarkdownDescription: "Percent of the pair on the target."},
-				"replicas": schema.Int64Attribute{Optional: true, MarkdownDescription: "Target replicas of the step."},
+				"traffic":  schema.NumberAttribute{CustomType: wholeNumber, Required: true, MarkdownDescription: "Percent of the pair on the target."},
+				"replicas": schema.NumberAttribute{CustomType: wholeNumber, Optional: true, MarkdownDescription: "Target replicas of the step."},
 			}}},
 			"step_interval": schema.StringAttribute{Optional: true, CustomType: durationType, MarkdownDescription: "Wait of each step."},
 		}},
@@ -94,7 +94,7 @@ func previewAttributes() map[string]schema.Attribute {
 		"metrics": schema.ListNestedAttribute{Optional: true, MarkdownDescription: "As in `sluice_rollout`.", NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"name":       schema.StringAttribute{Required: true, MarkdownDescription: "Metric."},
 			"stat":       schema.StringAttribute{Optional: true, CustomType: statType, MarkdownDescription: "`PERCENTILE` or `AVG`."},
-			"percentile": schema.Int64Attribute{Optional: true, MarkdownDescription: "1 to 99."},
+			"percentile": schema.NumberAttribute{CustomType: wholeNumber, Optional: true, MarkdownDescription: "1 to 99."},
 			"window":     schema.StringAttribute{Optional: true, CustomType: durationType, MarkdownDescription: "How far back the gate looks."},
 			"regression_check": schema.SingleNestedAttribute{Optional: true, MarkdownDescription: "Budget against the source.", Attributes: map[string]schema.Attribute{
 				"direction":              schema.StringAttribute{Required: true, CustomType: directions, MarkdownDescription: "`HIGHER_IS_WORSE` or `LOWER_IS_WORSE`."},
@@ -105,8 +105,8 @@ func previewAttributes() map[string]schema.Attribute {
 				"value":    schema.Float64Attribute{Optional: true, MarkdownDescription: "In the metric's unit."},
 			}},
 		}}},
-		"final_source_replicas": schema.Int64Attribute{Optional: true, MarkdownDescription: "As in `sluice_rollout`."},
-		"final_target_replicas": schema.Int64Attribute{Optional: true, MarkdownDescription: "As in `sluice_rollout`."},
+		"final_source_replicas": schema.NumberAttribute{CustomType: wholeNumber, Optional: true, MarkdownDescription: "As in `sluice_rollout`."},
+		"final_target_replicas": schema.NumberAttribute{CustomType: wholeNumber, Optional: true, MarkdownDescription: "As in `sluice_rollout`."},
 
 		"feasible":             schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the peak fits now; null when the engine does not tell, or would refuse the rollout as things stand (see `warnings`)."},
 		"shortfall":            schema.StringAttribute{Computed: true, MarkdownDescription: "What is missing when it does not."},

@@ -178,7 +178,8 @@ func TestEachProblemStandsAtItsAttributePath(t *testing.T) {
 			for _, d := range diags {
 				at, ok := d.(diag.DiagnosticWithPath)
 				require.True(t, ok)
-				require.True(t, c.at.Equal(at.Path()), "%s: %s", at.Path(), d.Detail())
+				require.True(t, topLevel(c.at).Equal(at.Path()), "%s: %s", at.Path(), d.Detail())
+				require.Contains(t, d.Summary(), c.at.String())
 			}
 		})
 	}

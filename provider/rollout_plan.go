@@ -194,7 +194,7 @@ func (p *rolloutPlanner) warn(j planning.Journey) {
 		if f.Subject == "strategy" {
 			at = p.asked.pathOf("strategy")
 		}
-		p.resp.Diagnostics.AddAttributeWarning(at, string(f.Code)+": "+f.Message, sentence(f.Remedy))
+		p.resp.Diagnostics.AddAttributeWarning(topLevel(at), string(f.Code)+": "+f.Message, sentence(f.Remedy))
 	}
 }
 

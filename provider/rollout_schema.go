@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"math/big"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -10,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/float64default"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/numberdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
@@ -82,8 +83,8 @@ func (r *rolloutResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 					"steps": schema.ListNestedAttribute{
 						Optional: true, MarkdownDescription: "The ladder: strictly climbing, ending at 100. Default 5, 25, 50, 100.",
 						NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-							"traffic":  schema.Int64Attribute{Required: true, MarkdownDescription: "Percent of the pair's traffic on the target, 1 to 100."},
-							"replicas": schema.Int64Attribute{Optional: true, MarkdownDescription: "Target replicas of this step instead of the share rounded up."},
+							"traffic":  schema.NumberAttribute{CustomType: wholeNumber, Required: true, MarkdownDescription: "Percent of the pair's traffic on the target, 1 to 100."},
+							"replicas": schema.NumberAttribute{CustomType: wholeNumber, Optional: true, MarkdownDescription: "Target replicas of this step instead of the share rounded up."},
 						}},
 					},
 					"step_interval": schema.StringAttribute{Optional: true, CustomType: durationType,
@@ -96,9 +97,9 @@ func (r *rolloutResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 				Optional: true, MarkdownDescription: "Gates of a canary; all must pass after each step's wait.",
 				NestedObject: schema.NestedAttributeObject{Attributes: metricAttributes()},
 			},
-			"final_source_replicas": schema.Int64Attribute{Optional: true, Computed: true, Default: int64default.StaticInt64(0),
+			"final_source_replicas": schema.NumberAttribute{CustomType: wholeNumber, Optional: true, Computed: true, Default: numberdefault.StaticBigFloat(new(big.Float)),
 				MarkdownDescription: "Replicas left on the source at the end; 0 (default) drains and stops it."},
-			"final_target_replicas": schema.Int64Attribute{Optional: true,
+			"final_target_replicas": schema.NumberAttribute{CustomType: wholeNumber, Optional: true,
 				MarkdownDescription: "Replicas of the target at the end. Default: the source's count; after a cancel the count of both together."},
 			"on_parked": schema.StringAttribute{Optional: true, Computed: true, Default: stringdefault.StaticString(parkedWarn),
 				Validators:          []validator.String{stringvalidator.OneOf(parkedWarn, parkedSilent)},
@@ -139,7 +140,7 @@ func metricAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"name":       schema.StringAttribute{Required: true, MarkdownDescription: "`router_latency` (ms), `router_error_rate` (0 to 1) or `inflight_requests` (per ready replica)."},
 		"stat":       schema.StringAttribute{Optional: true, CustomType: statType, MarkdownDescription: "`PERCENTILE` or `AVG`. Required for `router_latency`, the others are averaged."},
-		"percentile": schema.Int64Attribute{Optional: true, MarkdownDescription: "With `PERCENTILE`: a whole number from 1 to 99, such as 95."},
+		"percentile": schema.NumberAttribute{CustomType: wholeNumber, Optional: true, MarkdownDescription: "With `PERCENTILE`: a whole number from 1 to 99, such as 95."},
 		"window":     schema.StringAttribute{Optional: true, CustomType: durationType, MarkdownDescription: "How far back the gate looks; default and shortest are the engine's (300 s and 60 s on the hosted platform). " + durationSyntax},
 		"regression_check": schema.SingleNestedAttribute{Optional: true, MarkdownDescription: "The target must not be worse than the source by more than a budget. Exactly one of the two checks.", Attributes: map[string]schema.Attribute{
 			"direction": schema.StringAttribute{Required: true, CustomType: directions, MarkdownDescription: "`HIGHER_IS_WORSE` or `LOWER_IS_WORSE`."},

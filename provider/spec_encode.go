@@ -29,11 +29,11 @@ func (m *specModel) fill(s api.RolloutSpec) {
 		}
 		m.Metrics = types.ListValueMust(metricType, rules)
 	}
-	m.FinalSourceReplicas = types.Int64Value(0)
+	m.FinalSourceReplicas = wholeOf(0)
 	if s.FinalSourceReplicas != nil {
-		m.FinalSourceReplicas = types.Int64Value(int64(*s.FinalSourceReplicas))
+		m.FinalSourceReplicas = wholeOf(*s.FinalSourceReplicas)
 	}
-	m.FinalTargetReplicas = optionalInt(s.FinalTargetReplicas)
+	m.FinalTargetReplicas = wholeOrNull(s.FinalTargetReplicas)
 }
 
 func canaryValue(c api.Canary) types.Object {
@@ -42,7 +42,7 @@ func canaryValue(c api.Canary) types.Object {
 		values := make([]attr.Value, 0, len(c.Steps))
 		for _, st := range c.Steps {
 			values = append(values, types.ObjectValueMust(stepType.AttrTypes, map[string]attr.Value{
-				"traffic": types.Int64Value(int64(st.Traffic)), "replicas": optionalInt(st.Replicas),
+				"traffic": wholeOf(st.Traffic), "replicas": wholeOrNull(st.Replicas),
 			}))
 		}
 		steps = types.ListValueMust(stepType, values)
@@ -63,7 +63,7 @@ func metricValue(r api.MetricRule) types.Object {
 		})
 	}
 	return types.ObjectValueMust(metricType.AttrTypes, map[string]attr.Value{
-		"name": types.StringValue(r.Name), "stat": enumValue(statType, r.Stat), "percentile": optionalInt(r.Percentile),
+		"name": types.StringValue(r.Name), "stat": enumValue(statType, r.Stat), "percentile": wholeOrNull(r.Percentile),
 		"window": durationValue(r.Window), "regression_check": regression, "threshold_check": threshold,
 	})
 }

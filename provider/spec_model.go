@@ -24,12 +24,12 @@ type specModel struct {
 	BlueGreen           types.Object `tfsdk:"blue_green"`
 	Rolling             types.Object `tfsdk:"rolling"`
 	Metrics             types.List   `tfsdk:"metrics"`
-	FinalSourceReplicas types.Int64  `tfsdk:"final_source_replicas"`
-	FinalTargetReplicas types.Int64  `tfsdk:"final_target_replicas"`
+	FinalSourceReplicas whole        `tfsdk:"final_source_replicas"`
+	FinalTargetReplicas whole        `tfsdk:"final_target_replicas"`
 }
 
 var (
-	stepType    = types.ObjectType{AttrTypes: map[string]attr.Type{"traffic": types.Int64Type, "replicas": types.Int64Type}}
+	stepType    = types.ObjectType{AttrTypes: map[string]attr.Type{"traffic": wholeNumber, "replicas": wholeNumber}}
 	canaryType  = types.ObjectType{AttrTypes: map[string]attr.Type{"steps": types.ListType{ElemType: stepType}, "step_interval": durationType}}
 	emptyType   = types.ObjectType{AttrTypes: map[string]attr.Type{}}
 	statType    = enumType(api.PrefixStat)
@@ -38,7 +38,7 @@ var (
 	regressions = types.ObjectType{AttrTypes: map[string]attr.Type{"direction": directions, "max_regression_percent": types.Float64Type}}
 	thresholds  = types.ObjectType{AttrTypes: map[string]attr.Type{"operator": operators, "value": types.Float64Type}}
 	metricType  = types.ObjectType{AttrTypes: map[string]attr.Type{
-		"name": types.StringType, "stat": statType, "percentile": types.Int64Type, "window": durationType,
+		"name": types.StringType, "stat": statType, "percentile": wholeNumber, "window": durationType,
 		"regression_check": regressions, "threshold_check": thresholds,
 	}}
 )
@@ -91,15 +91,16 @@ func (d *decoder) str(field string, v types.String) string {
 	return v.ValueString()
 }
 
-func (d *decoder) number(field string, v types.Int64) *int {
-	switch {
-	case v.IsUnknown():
+// number is nil for what is not given, not known, or not whole; the last is refused
+// by the number's own type.
+func (d *decoder) number(field string, v whole) *int {
+	if v.IsUnknown() || v.isWrong() {
 		d.missing(field)
-		return nil
-	case v.IsNull():
+	}
+	n, ok := v.int()
+	if !ok {
 		return nil
 	}
-	n := int(v.ValueInt64())
 	return &n
 }
 
@@ -142,8 +143,8 @@ func (d *decoder) canary(o types.Object) {
 			c.Steps = append(c.Steps, api.CanaryStep{})
 			continue
 		}
-		traffic := d.number(at+".traffic", int64At(step, "traffic"))
-		st := api.CanaryStep{Replicas: d.number(at+".replicas", int64At(step, "replicas"))}
+		traffic := d.number(at+".traffic", wholeAt(step, "traffic"))
+		st := api.CanaryStep{Replicas: d.number(at+".replicas", wholeAt(step, "replicas"))}
 		if traffic != nil {
 			st.Traffic = *traffic
 		}
@@ -181,7 +182,7 @@ func (d *decoder) metric(at string, o types.Object) api.MetricRule {
 	m := api.MetricRule{
 		Name:       d.str(at+".name", stringAt(o, "name")),
 		Stat:       fullEnum(api.PrefixStat, stat.ValueString()),
-		Percentile: d.number(at+".percentile", int64At(o, "percentile")),
+		Percentile: d.number(at+".percentile", wholeAt(o, "percentile")),
 		Window:     wireDuration(window),
 	}
 	regression, threshold := objectAt(o, "regression_check", regressions), objectAt(o, "threshold_check", thresholds)
@@ -242,9 +243,7 @@ func (m specModel) check(t rollout.Timings) (rollout.Spec, decoded, diag.Diagnos
 			diags.AddError(titleOf(p.Field), detail)
 			continue
 		}
-		// Terraform shows the block's line only for a path inside a nested attribute,
-		// so the title names it.
-		diags.AddAttributeError(at, titleOf(p.Field)+" at "+at.String(), detail)
+		diags.AddAttributeError(topLevel(at), titleOf(p.Field)+" at "+at.String(), detail)
 	}
 	return spec, d, diags
 }
@@ -301,9 +300,11 @@ func stringAt(o types.Object, name string) types.String {
 	return v
 }
 
-func int64At(o types.Object, name string) types.Int64 {
-	v, _ := o.Attributes()[name].(types.Int64)
-	return v
+func wholeAt(o types.Object, name string) whole {
+	if v, ok := o.Attributes()[name].(whole); ok {
+		return v
+	}
+	return noWhole()
 }
 
 func float64At(o types.Object, name string) types.Float64 {

@@ -115,7 +115,7 @@ func (v text) ValidateAttribute(_ context.Context, req xattr.ValidateAttributeRe
 		return
 	}
 	if _, err := parseDuration(v.ValueString()); err != nil {
-		resp.Diagnostics.AddAttributeError(req.Path, "Not a duration at "+req.Path.String(), err.Error())
+		resp.Diagnostics.AddAttributeError(topLevel(req.Path), "Not a duration at "+req.Path.String(), err.Error())
 	}
 }
 

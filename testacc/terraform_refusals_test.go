@@ -28,7 +28,10 @@ var badInputs = []struct{ name, body, attribute, says string }{
 	{"percentile_on_errors", gate(`name = "router_error_rate", stat = "PERCENTILE", percentile = 95, ` + goodCheck), "metrics[0].stat", "no percentiles"},
 	{"percentile_with_average", gate(`name = "router_latency", stat = "AVG", percentile = 95, ` + goodCheck), "metrics[0].percentile", "PERCENTILE only"},
 	{"percentile_text", gate(`name = "router_latency", stat = "PERCENTILE", percentile = "p95", ` + goodCheck), "metrics", "a number is required"},
-	{"percentile_fraction", gate(`name = "router_latency", stat = "PERCENTILE", percentile = 99.9, ` + goodCheck), "metrics", "whole number|integer"},
+	{"percentile_fraction", gate(`name = "router_latency", stat = "PERCENTILE", percentile = 99.9, ` + goodCheck), "metrics[0].percentile", "Write 99 or 100"},
+	{"percentile_as_part_of_one", gate(`name = "router_latency", stat = "PERCENTILE", percentile = 0.95, ` + goodCheck), "metrics[0].percentile", "Write 95, not 0\\.95"},
+	{"fraction_beside_another", gate(`name = "router_latencies", stat = "PERCENTILE", percentile = 0.95, ` + goodCheck), "metrics[0].name", "did you mean \"router_latency\""},
+	{"far_below", "\n\n\n\ncanary = {}\nmetrics = [\n{\nname = \"router_error_rate\"\n}]", "metrics[0]", "exactly one of"},
 	{"percentile_100", gate(`name = "router_latency", stat = "PERCENTILE", percentile = 100, ` + goodCheck), "metrics[0].percentile", "between 1 and 99"},
 	{"window_text", gate(`name = "router_latency", stat = "AVG", window = "five minutes", ` + goodCheck), "metrics[0].window", "not a duration"},
 	{"window_zero", gate(`name = "router_latency", stat = "AVG", window = "0s", ` + goodCheck), "metrics[0].window", "holds no request"},
@@ -50,10 +53,12 @@ var badInputs = []struct{ name, body, attribute, says string }{
 	{"ladder_repeats", `canary = { steps = [{ traffic = 50 }, { traffic = 50 }, { traffic = 100 }] }`, "canary.steps[1].traffic", "climbs strictly"},
 	{"ladder_ends_early", `canary = { steps = [{ traffic = 10 }, { traffic = 90 }] }`, "canary.steps[1].traffic", "end it at 100"},
 	{"ladder_over_100", `canary = { steps = [{ traffic = 110 }] }`, "canary.steps[0].traffic", "1 to 100"},
-	{"ladder_fraction", `canary = { steps = [{ traffic = 12.5 }, { traffic = 100 }] }`, "canary", "whole number|integer"},
+	{"ladder_fraction", `canary = { steps = [{ traffic = 12.5 }, { traffic = 100 }] }`, "canary.steps[0].traffic", "Write 12 or 13"},
 	{"step_replicas", `canary = { steps = [{ traffic = 100, replicas = 0 }] }`, "canary.steps[0].replicas", "at least 1"},
 	{"final_target", "blue_green = {}\nfinal_target_replicas = 0", "final_target_replicas", "cannot serve"},
 	{"final_source", "blue_green = {}\nfinal_source_replicas = -1", "final_source_replicas", "cannot be left"},
+	{"final_target_fraction", "blue_green = {}\nfinal_target_replicas = 1.5", "final_target_replicas", "Write 1 or 2"},
+	{"step_replicas_fraction", `canary = { steps = [{ traffic = 100, replicas = 0.5 }] }`, "canary.steps[0].replicas", "Write 0 or 1"},
 	{"same_sides", "blue_green = {}\nsource_deployment_id = \"dep_b\"", "target_deployment_id", "same deployment"},
 }
 
@@ -108,8 +113,10 @@ resource "sluice_rollout" "good_unknowns" {
 				}
 				text := strings.Join(strings.Fields(d.Summary+" "+d.Detail), " ")
 				said = append(said, d.Snippet.Code+" :: "+text)
-				// Terraform itself points at the line of a wrong type; our own name the path.
-				where := strings.HasSuffix(d.Summary, " at "+c.attribute) || strings.HasPrefix(strings.TrimSpace(d.Snippet.Code), orElse(c.attribute, "resource"))
+				// The line is that of the block's attribute, and our own words name the path.
+				top := regexp.MustCompile(`^\w*`).FindString(c.attribute)
+				where := strings.HasPrefix(strings.TrimSpace(d.Snippet.Code), orElse(top, "resource")) &&
+					(c.attribute == top || strings.HasSuffix(d.Summary, " at "+c.attribute))
 				if regexp.MustCompile("(?i)"+c.says).MatchString(text) && where {
 					return
 				}
@@ -118,6 +125,7 @@ resource "sluice_rollout" "good_unknowns" {
 		})
 	}
 	for _, d := range v.Diagnostics {
+		require.NotContains(t, d.Summary+d.Detail, "error in the provider")
 		require.NotContains(t, d.Snippet.Context, "good_unknowns", d.Summary+d.Detail)
 	}
 }
