@@ -185,13 +185,13 @@ func journeyAttributes() map[string]schema.Attribute {
 		"delta_percent":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Percent that moves in this step."},
 		"target_replicas":    schema.Int64Attribute{Computed: true, MarkdownDescription: "Target replicas that must answer before traffic moves; null when it follows the source."},
 		"source_replicas":    schema.Int64Attribute{Computed: true, MarkdownDescription: "Source replicas after the drain; null here, known in the preview."},
-		"scale_up":           schema.Int64Attribute{Computed: true, MarkdownDescription: "Target replicas that this step adds."},
+		"scale_up":           schema.Int64Attribute{Computed: true, MarkdownDescription: "Target replicas that this step adds to what stands; null here, known in the preview."},
 		"wait_asked_seconds": schema.Float64Attribute{Computed: true, MarkdownDescription: "Wait as asked."},
 		"wait_seconds":       schema.Float64Attribute{Computed: true, MarkdownDescription: "Wait in effect."},
 		"wait_reason":        schema.StringAttribute{Computed: true, MarkdownDescription: "Why it differs, or where it comes from."},
 		"starts_at_seconds":  schema.Float64Attribute{Computed: true, MarkdownDescription: "Least time from the start to this step."},
 		"least_seconds":      schema.Float64Attribute{Computed: true, MarkdownDescription: "Least time that the step takes, without cold starts."},
-		"gated":              schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether a gate judges the step."},
+		"gated":              schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether a metric rule can judge the step. At 100 % only a `threshold_check` can: the source has no traffic left to compare with."},
 	}
 }
 
@@ -208,7 +208,7 @@ func factsAttributes() map[string]schema.Attribute {
 		"least_duration_seconds":     schema.Float64Attribute{Computed: true, MarkdownDescription: "Least time of the whole way, without cold starts."},
 		"final_source_replicas":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Replicas left on the source."},
 		"final_target_replicas":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Replicas of the target; null when it follows the source."},
-		"largest_scale_up":           schema.Int64Attribute{Computed: true, MarkdownDescription: "Most target replicas that one step adds; null when not known."},
+		"largest_scale_up":           schema.Int64Attribute{Computed: true, MarkdownDescription: "Most target replicas that one step can add, counted from a stopped target; null when it follows the source."},
 		"requests_per_second_needed": schema.Float64Attribute{Computed: true, MarkdownDescription: "Traffic on the pair below which a gate has too few samples."},
 	}
 }

@@ -30,6 +30,7 @@ const (
 	BlueGreenFullBlast    Code = "BLUE_GREEN_FULL_BLAST"
 	StepReplicasBelow     Code = "STEP_REPLICAS_BELOW_SHARE"
 	UngatedWhenIdle       Code = "UNGATED_WHEN_IDLE"
+	LastStepUngated       Code = "LAST_STEP_UNGATED"
 	TimeoutShort          Code = "TIMEOUT_SHORT"
 	SurgeLarge            Code = "SURGE_LARGE"
 	largeFirstStepPercent      = 25
@@ -37,7 +38,7 @@ const (
 
 // Codes lists every code of this package.
 func Codes() []Code {
-	return []Code{NoGate, SoakGrown, FirstStepLarge, GateLowSamplesNote, BlueGreenFullBlast, StepReplicasBelow, UngatedWhenIdle, TimeoutShort, SurgeLarge}
+	return []Code{NoGate, SoakGrown, FirstStepLarge, GateLowSamplesNote, BlueGreenFullBlast, StepReplicasBelow, UngatedWhenIdle, LastStepUngated, TimeoutShort, SurgeLarge}
 }
 
 // Finding is one remark of a plan: what, where in the declaration, and how to mend
@@ -68,9 +69,9 @@ func findings(s rollout.Spec, k Known, t rollout.Timings, j Journey) []Finding {
 			fmt.Sprintf("give at least %s plus the target's cold starts, or leave the timeout out", Span(j.Totals.LeastDuration)))
 	}
 	for _, st := range j.Steps {
-		if st.ScaleUp != nil && *st.ScaleUp > k.Burst {
+		if st.surge != nil && *st.surge > k.Burst {
 			l.add(SurgeLarge, Caution, stepField(s, st, "traffic"),
-				fmt.Sprintf("step %d starts %d target replicas at once", st.Number, *st.ScaleUp),
+				surgeText(st),
 				fmt.Sprintf("put a smaller step before it, so that no step starts more than %d", k.Burst))
 		}
 	}
@@ -110,16 +111,29 @@ func gateFindings(l *list, s rollout.Spec, t rollout.Timings, j Journey) {
 			fmt.Sprintf("ask for %s to make it explicit, or shorten the window", Span(soak)))
 	}
 	for i, g := range j.Gates {
-		if g.SamplesNeeded <= 1 {
+		if g.SamplesNeeded <= 1 || g.BusiestStep == 0 {
 			continue
 		}
 		l.add(GateLowSamplesNote, Info, fmt.Sprintf("metrics[%d]", i),
 			fmt.Sprintf("%s needs %d requests a side in %s: about %s requests a second on the pair at step %d, or the rollout parks as METRICS_UNAVAILABLE", metricName(g.Rule), g.SamplesNeeded, Span(g.Window), rate(g.RequestsPerSecond), g.BusiestStep),
 			"widen the window, start with a larger step, or gate on a lower percentile if traffic is thinner than that")
 	}
+	if last := j.Steps[len(j.Steps)-1]; !last.Gated {
+		l.add(LastStepUngated, Info, "metrics",
+			fmt.Sprintf("the last step moves %d %% to 100 %%, and no metric rule judges it: there the source has no traffic left to compare with, so a regression check passes", last.DeltaPercent),
+			"put a step such as 90 before it, or add a threshold_check, which needs the target alone")
+	}
 	l.add(UngatedWhenIdle, Info, "metrics",
 		"while the endpoint has no traffic at all the gate is skipped and steps pass by their wait alone",
 		"roll out while there is traffic, or send some")
+}
+
+// surgeText says "up to" where the target's own replicas are not known.
+func surgeText(st Step) string {
+	if st.ScaleUp == nil {
+		return fmt.Sprintf("step %d starts up to %d target replicas at once", st.Number, *st.surge)
+	}
+	return fmt.Sprintf("step %d starts %d target replicas at once", st.Number, *st.surge)
 }
 
 func metricName(r rollout.Rule) string {

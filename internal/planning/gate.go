@@ -2,6 +2,7 @@ package planning
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,9 +10,14 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
 
+// judged reports whether a rule can judge a step: at 100 % the source has no traffic
+// to compare with, and only a threshold is left.
+func judged(rules []rollout.Rule, percent int) bool {
+	return slices.ContainsFunc(rules, func(r rollout.Rule) bool { return r.Threshold != nil || percent < 100 })
+}
+
 // gates tells each rule with the traffic that it needs. The rate is of the pair,
-// at the step where a side's share is smallest; at 100 % the source has none and a
-// regression rule passes without it.
+// at the step where a side's share is smallest; one that judges no step needs none.
 func gates(s rollout.Spec, steps []Step, t rollout.Timings) []Gate {
 	out := make([]Gate, 0, len(s.Rules))
 	for _, r := range s.Rules {
@@ -27,6 +33,9 @@ func gates(s rollout.Spec, steps []Step, t rollout.Timings) []Gate {
 }
 
 func rateNeeded(g Gate, r rollout.Rule, percent int) float64 {
+	if !judged([]rollout.Rule{r}, percent) {
+		return 0
+	}
 	smallest := percent
 	if source := 100 - percent; r.Regression != nil && source > 0 {
 		smallest = min(smallest, source)

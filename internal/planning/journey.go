@@ -27,13 +27,15 @@ type Step struct {
 	TargetReplicas *int          `json:"targetReplicas,omitempty"` // ready before the shift
 	TargetExact    *float64      `json:"targetExact,omitempty"`    // the share before it is rounded up
 	SourceReplicas *int          `json:"sourceReplicas,omitempty"` // after the drain
-	ScaleUp        *int          `json:"scaleUp,omitempty"`        // target replicas that this step adds
+	ScaleUp        *int          `json:"scaleUp,omitempty"`        // target replicas that this step adds to what stands
 	AskedWait      time.Duration `json:"askedWait"`
 	Wait           time.Duration `json:"wait"`
 	WaitReason     string        `json:"waitReason"`
 	StartsAt       time.Duration `json:"startsAt"` // least time from the start to this step
 	Least          time.Duration `json:"least"`    // least time that the step takes
-	Gated          bool          `json:"gated"`
+	Gated          bool          `json:"gated"`    // whether a metric rule can judge it
+
+	surge *int // most target replicas that it can add: to what stands, else to a stopped target
 }
 
 // Gate is one metric rule with what it needs to have a verdict.
@@ -57,8 +59,8 @@ type Totals struct {
 	LeastDuration       time.Duration `json:"leastDuration"` // of what is known, without cold starts
 	FinalSourceReplicas int           `json:"finalSourceReplicas"`
 	FinalTargetReplicas *int          `json:"finalTargetReplicas,omitempty"`
-	PeakReplicas        *int          `json:"peakReplicas,omitempty"` // of both sides at once
-	LargestScaleUp      *int          `json:"largestScaleUp,omitempty"`
+	PeakReplicas        *int          `json:"peakReplicas,omitempty"`   // of both sides at once
+	LargestScaleUp      *int          `json:"largestScaleUp,omitempty"` // at most: without a basis the target counts as stopped
 }
 
 // Known is what a plan may rely on beyond the declaration.
@@ -85,11 +87,7 @@ func NewJourney(s rollout.Spec, k Known, t rollout.Timings) Journey {
 		j.Totals.FinalTargetReplicas = s.FinalTarget
 	}
 	reason := waitReason(s, asked, soak, t)
-	var before stood
-	if k.Basis != nil {
-		before = stood{percent: k.Basis.Seed, replicas: k.Basis.TargetReplicas}
-	}
-	j.addWaits(s, t, asked, soak, reason, before)
+	j.addWaits(s, t, asked, soak, reason, k.Basis)
 	j.Gates = gates(s, j.Steps, t)
 	j.addTotals(s, soak)
 	j.Findings = findings(s, k, t, j)
@@ -161,23 +159,27 @@ func liveSteps(s rollout.Spec, core rollout.Journey) []Step {
 	return out
 }
 
-// stood is the target before the first step.
-type stood struct{ percent, replicas int }
-
-// addWaits numbers the steps and fills what follows from their order.
-func (j *Journey) addWaits(s rollout.Spec, t rollout.Timings, asked, soak time.Duration, reason string, before stood) {
+// addWaits numbers the steps and fills what follows from their order. basis is nil
+// when nothing live may be used.
+func (j *Journey) addWaits(s rollout.Spec, t rollout.Timings, asked, soak time.Duration, reason string, basis *rollout.Basis) {
 	least := t.Propagation + soak
 	if len(s.Rules) > 0 {
 		least += t.GateSettle
 	}
-	percent, replicas, at := before.percent, before.replicas, time.Duration(0)
+	percent, replicas, at := 0, 0, time.Duration(0)
+	if basis != nil {
+		percent, replicas = basis.Seed, basis.TargetReplicas
+	}
 	for i := range j.Steps {
 		st := &j.Steps[i]
 		st.Number, st.DeltaPercent = i+1, st.TrafficPercent-percent
 		st.AskedWait, st.Wait, st.WaitReason = asked, soak, reason
-		st.StartsAt, st.Least, st.Gated = at, least, len(s.Rules) > 0
+		st.StartsAt, st.Least, st.Gated = at, least, judged(s.Rules, st.TrafficPercent)
 		if st.TargetReplicas != nil {
-			st.ScaleUp = ptr(max(0, *st.TargetReplicas-replicas))
+			st.surge = ptr(max(0, *st.TargetReplicas-replicas))
+			if basis != nil {
+				st.ScaleUp = st.surge
+			}
 			replicas = max(replicas, *st.TargetReplicas)
 		}
 		percent, at = st.TrafficPercent, at+least
@@ -212,8 +214,8 @@ func (j *Journey) addTotals(s rollout.Spec, soak time.Duration) {
 		}
 		tot.MaxStepDelta = max(tot.MaxStepDelta, st.DeltaPercent)
 		tot.LeastDuration += st.Least
-		if st.ScaleUp != nil && (tot.LargestScaleUp == nil || *st.ScaleUp > *tot.LargestScaleUp) {
-			tot.LargestScaleUp = st.ScaleUp
+		if st.surge != nil && (tot.LargestScaleUp == nil || *st.surge > *tot.LargestScaleUp) {
+			tot.LargestScaleUp = st.surge
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestDemoCanaryFromItsDeclarationAlone(t *testing.T) {
 	require.Nil(t, j.Totals.PeakReplicas)
 	require.Equal(t, 3*(30+390+3)*time.Second, j.Totals.LeastDuration)
 	require.Equal(t, 10, j.Totals.UngatedPercent)
-	require.Equal(t, []Code{SoakGrown, GateLowSamplesNote, UngatedWhenIdle}, codes(j))
+	require.Equal(t, []Code{SoakGrown, GateLowSamplesNote, LastStepUngated, UngatedWhenIdle}, codes(j))
 	require.Equal(t, 20, j.Gates[0].SamplesNeeded)
 	require.InDelta(t, 0.667, j.Gates[0].RequestsPerSecond, 0.001, "20 requests in 300 s at 10 % of the pair")
 	require.Equal(t, 1, j.Gates[0].BusiestStep)
@@ -56,6 +56,44 @@ func TestDemoCanaryOnWhatStands(t *testing.T) {
 	require.Equal(t, []int{4, 2, 0}, []int{*j.Steps[0].SourceReplicas, *j.Steps[1].SourceReplicas, *j.Steps[2].SourceReplicas})
 	require.InDelta(t, 0.4, *j.Steps[0].TargetExact, 1e-9)
 	require.Equal(t, 6, *j.Totals.PeakReplicas)
+}
+
+// A regression is judged against the source, which has no traffic at 100 %: the
+// plan says gated only where a rule can judge.
+func TestOnlyAThresholdGatesTheLastStep(t *testing.T) {
+	gated := func(s rollout.Spec) (out []bool) {
+		for _, st := range NewJourney(s, Known{}, rollout.DefaultTimings()).Steps {
+			out = append(out, st.Gated)
+		}
+		return out
+	}
+	s := demo()
+	require.Equal(t, []bool{true, true, false}, gated(s))
+	straight := demo()
+	straight.Steps = []rollout.StepSpec{{Percent: 100}}
+	j := NewJourney(straight, Known{}, rollout.DefaultTimings())
+	require.Equal(t, 100, j.Totals.UngatedPercent)
+	require.Zero(t, j.Gates[0].RequestsPerSecond, "a rule that judges no step needs no traffic")
+	require.Equal(t, []Code{SoakGrown, LastStepUngated, UngatedWhenIdle, FirstStepLarge}, codes(j))
+
+	s.Rules = append(s.Rules, rollout.Rule{Metric: rollout.RouterErrorRate, Stat: rollout.StatAvg, Window: 300 * time.Second,
+		Threshold: &rollout.Threshold{Operator: rollout.LT, Value: 0.01}})
+	require.Equal(t, []bool{true, true, true}, gated(s))
+	require.NotContains(t, codes(NewJourney(s, Known{}, rollout.DefaultTimings())), LastStepUngated)
+	s.Rules = nil
+	require.Equal(t, []bool{false, false, false}, gated(s))
+	require.NotContains(t, codes(NewJourney(s, Known{}, rollout.DefaultTimings())), LastStepUngated, "NO_GATE says it all")
+}
+
+// Going back to a deployment that still runs starts nothing. What a step adds is
+// told where that is known, and never guessed.
+func TestScaleUpIsToldOnlyOnWhatStands(t *testing.T) {
+	back := rollout.Spec{Source: "dep_b", Target: "dep_a", Strategy: rollout.BlueGreen, FinalTarget: ptr(1)}
+	basis := &rollout.Basis{SourceReplicas: 1, SourceBounds: rollout.Bounds{Min: 1, Max: 1}, TargetReplicas: 1, TargetBounds: rollout.Bounds{Min: 1, Max: 1}, Seed: 90}
+	require.Zero(t, *NewJourney(back, Known{Basis: basis}, rollout.DefaultTimings()).Steps[0].ScaleUp)
+	j := NewJourney(back, Known{}, rollout.DefaultTimings())
+	require.Nil(t, j.Steps[0].ScaleUp)
+	require.Equal(t, 1, *j.Totals.LargestScaleUp, "at most")
 }
 
 func TestFinalCountMakesTheReplicasKnown(t *testing.T) {
@@ -84,7 +122,7 @@ func TestEachFindingIsFoundWhereItShould(t *testing.T) {
 	quiet := demo()
 	quiet.StepInterval = 390 * time.Second
 	quiet.Rules[0].Stat, quiet.Rules[0].Percentile = rollout.StatAvg, 0
-	require.Equal(t, []Code{UngatedWhenIdle}, codes(NewJourney(quiet, Known{}, rollout.DefaultTimings())))
+	require.Equal(t, []Code{LastStepUngated, UngatedWhenIdle}, codes(NewJourney(quiet, Known{}, rollout.DefaultTimings())))
 	for code, change := range map[Code]func(*rollout.Spec, *Known){
 		NoGate:             func(s *rollout.Spec, _ *Known) { s.Rules = nil },
 		SoakGrown:          func(s *rollout.Spec, _ *Known) { s.StepInterval = 60 * time.Second },
