@@ -247,6 +247,9 @@ data "sluice_rollout_gate" "test" {
 				attr("sluice_rollout.test", "current_traffic_percent", "100"),
 				attr("sluice_rollout.test", "journey.#", "3"),
 				attr("sluice_rollout.test", "facts.first_step_percent", "10"),
+				attr("sluice_rollout.test", "journey.1.gated", "true"),
+				attr("sluice_rollout.test", "journey.2.gated", "false"), // a regression has no source there
+				resource.TestCheckNoResourceAttr("sluice_rollout.test", "journey.0.scale_up"),
 				attr("sluice_rollout.test", "journey.0.wait_seconds", "1.2"),
 				attr("sluice_rollout.test", "in_effect.wait_seconds", "1.2"),
 				attr("data.sluice_rollout_preview.test", "feasible", "true"),
