@@ -30,6 +30,7 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	}
 	switch {
 	case req.State.Raw.IsNull():
+		r.checkEndpoint(ctx, plan, resp)
 	case req.Plan.Raw.IsNull():
 		r.warnOfRemoval(ctx, state, resp)
 	case !plan.sameDeployment(state): // a replacement is a create: its weight is its own
@@ -40,11 +41,28 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	}
 }
 
+// checkEndpoint refuses a new deployment of an endpoint that does not exist now, and
+// not at apply, when other objects have been destroyed already.
+func (r *deploymentResource) checkEndpoint(ctx context.Context, plan deploymentModel, resp *resource.ModifyPlanResponse) {
+	if r.engine == nil || r.engine.client == nil || plan.EndpointID.IsUnknown() {
+		return
+	}
+	id := plan.EndpointID.ValueString()
+	_, gone, err := readTwice(ctx, r.engine.client, func() (api.Endpoint, error) { return r.engine.client.GetEndpoint(ctx, id) })
+	switch {
+	case gone:
+		resp.Diagnostics.AddAttributeError(path.Root("endpoint_id"), "There is no endpoint "+id, "The engine does not find it in this project. Check the id, or refer to the sluice_endpoint by its address.")
+	case err != nil:
+		tflog.Info(ctx, "endpoint "+id+" is not checked: "+err.Error())
+	}
+}
+
 // refuseReplacing is what keeps a changed model from being an outage: Terraform
 // would destroy what serves and then make another, which would get all the traffic
 // without a gate. Where the endpoint is another one too, the removal is meant.
 func (r *deploymentResource) refuseReplacing(ctx context.Context, plan, state deploymentModel, resp *resource.ModifyPlanResponse) {
 	if !plan.EndpointID.Equal(state.EndpointID) {
+		r.checkEndpoint(ctx, plan, resp)
 		r.warnOfRemoval(ctx, state, resp)
 		return
 	}

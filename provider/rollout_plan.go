@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -203,6 +204,10 @@ func (p *rolloutPlanner) warn(j planning.Journey) {
 // refuse whatever happens is an error at its attribute.
 func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest string) {
 	endpoint := p.plan.EndpointID.ValueString()
+	ep, ok := p.sides(ctx, endpoint, spec)
+	if !ok {
+		return
+	}
 	active, found, err := p.engine.client.ActiveRollout(ctx, endpoint)
 	if err != nil {
 		tflog.Info(ctx, "no live facts for the plan: "+err.Error())
@@ -214,11 +219,17 @@ func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest 
 		}
 		return
 	}
+	if servesAlone(ep, spec.TargetDeploymentID) {
+		p.resp.Diagnostics.AddAttributeError(path.Root("target_deployment_id"), "Nothing is left to move: the target serves alone",
+			fmt.Sprintf("Deployment %s is the only one with a weight in the split of endpoint %s, so the start would be refused. Swap the two sides to move traffic away from it, or remove this rollout from the configuration.", spec.TargetDeploymentID, endpoint))
+		return
+	}
 	if spec.SourceDeploymentID == "" {
-		if spec.SourceDeploymentID, err = inferSource(ctx, p.engine, endpoint, spec.TargetDeploymentID); err != nil {
+		if spec.SourceDeploymentID, err = sourceIn(ep, spec.TargetDeploymentID); err != nil {
 			p.resp.Diagnostics.AddAttributeWarning(path.Root("source_deployment_id"), "The source cannot be inferred now", sentence(err.Error()))
 			return
 		}
+		p.tellSource(ctx, endpoint, spec.SourceDeploymentID)
 	}
 	preview, err := p.engine.client.PreviewRollout(ctx, endpoint, spec)
 	if err != nil {
@@ -228,6 +239,51 @@ func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest 
 	for _, w := range preview.Warnings {
 		p.resp.Diagnostics.AddWarning(render.Inert(w.Code), sentence(render.Inert(w.Message)))
 	}
+}
+
+// sides reads the endpoint and finds both deployments. One that does not exist is an
+// error now and not at apply, when other objects have been destroyed already; ok is
+// false then, and when the engine does not tell.
+func (p *rolloutPlanner) sides(ctx context.Context, endpoint string, spec api.RolloutSpec) (ep api.Endpoint, ok bool) {
+	c := p.engine.client
+	ep, gone, err := readTwice(ctx, c, func() (api.Endpoint, error) { return c.GetEndpoint(ctx, endpoint) })
+	if gone {
+		p.resp.Diagnostics.AddAttributeError(path.Root("endpoint_id"), "There is no endpoint "+endpoint, "The engine does not find it in this project. Check the id, or refer to the sluice_endpoint by its address.")
+		return ep, false
+	}
+	if err != nil {
+		tflog.Info(ctx, "no live facts for the plan: "+err.Error())
+		return ep, false
+	}
+	ok = true
+	for name, id := range map[string]string{"source_deployment_id": spec.SourceDeploymentID, "target_deployment_id": spec.TargetDeploymentID} {
+		if id == "" {
+			continue
+		}
+		if _, gone, _ := readTwice(ctx, c, func() (api.Deployment, error) { return c.GetDeployment(ctx, endpoint, id) }); gone {
+			p.resp.Diagnostics.AddAttributeError(path.Root(name), "There is no deployment "+id, fmt.Sprintf("%s: %s is not one of endpoint %s. Check the id, or refer to the sluice_deployment by its address.", name, id, endpoint))
+			ok = false
+		}
+	}
+	return ep, ok
+}
+
+// servesAlone reports whether a deployment is the only one with a weight.
+func servesAlone(ep api.Endpoint, id string) bool {
+	return weightIn(ep.TrafficSplit, id) > 0 && !slices.ContainsFunc(ep.TrafficSplit, func(w api.TrafficWeight) bool {
+		return w.Weight > 0 && w.DeploymentID != id
+	})
+}
+
+// tellSource names an inferred source. It stays unknown in the plan: somebody may
+// move traffic before the apply, which would then be inconsistent with its plan.
+func (p *rolloutPlanner) tellSource(ctx context.Context, endpoint, source string) {
+	name := source
+	if d, err := p.engine.client.GetDeployment(ctx, endpoint, source); err == nil && d.Name != "" {
+		name = fmt.Sprintf("%s (%s)", source, d.Name)
+	}
+	p.resp.Diagnostics.AddAttributeWarning(path.Root("target_deployment_id"), "Inferred source: "+name,
+		"It is the one deployment besides the target that serves now, and the apply takes the one that serves then. To fix it give source_deployment_id.")
 }
 
 func (p *rolloutPlanner) previewRefused(ctx context.Context, err error) {

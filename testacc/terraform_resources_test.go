@@ -2,6 +2,7 @@ package testacc
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 )
 
@@ -136,18 +138,33 @@ func TestTerraformDestroyThatCancelsFreezesTheSplit(t *testing.T) {
 	}})
 }
 
-// A rollout whose record somebody deleted is planned anew, not an error.
+// A rollout whose record somebody deleted is planned anew while there is traffic to
+// move. Once its target serves alone there is none: an error that says so, at plan,
+// from which removing it or swapping the sides leads on.
 func TestTerraformRolloutGoneFromTheEngineIsPlannedAnew(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t, fastEngine)
 	var s seen
-	h := e.house(`blue_green = {}`)
+	h := e.house("canary = { steps = [{ traffic = 50 }, { traffic = 100 }], step_interval = \"1h\" }\n  wait = false")
+	done := e.house(`blue_green = {}`)
+	forget := func() { require.NoError(t, e.Client.DeleteRollout(t.Context(), s.endpoint, s.rollout, "")) }
+	back := strings.NewReplacer("source_deployment_id = sluice_deployment.stable.id", "source_deployment_id = sluice_deployment.candidate.id",
+		"target_deployment_id = sluice_deployment.candidate.id", "target_deployment_id = sluice_deployment.stable.id")
 	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: inProcess, Steps: []resource.TestStep{
 		{Config: h.hcl(), Check: s.remember},
 		{
-			PreConfig: func() { require.NoError(t, e.Client.DeleteRollout(t.Context(), s.endpoint, s.rollout, "")) },
-			Config:    e.house(`blue_green = {}`).hcl(), PlanOnly: true, ExpectNonEmptyPlan: true,
+			PreConfig: func() {
+				e.reaches(t, s.endpoint, s.rollout, "STABILIZING")
+				_, err := e.Client.CancelRollout(t.Context(), s.endpoint, s.rollout, api.Control{Reason: "not today"})
+				require.NoError(t, err)
+				e.reaches(t, s.endpoint, s.rollout, "CANCELED")
+				forget()
+			},
+			Config: h.hcl(), PlanOnly: true, ExpectNonEmptyPlan: true,
 		},
+		{Config: done.hcl(), Check: s.remember},
+		{PreConfig: forget, Config: done.hcl(), PlanOnly: true, ExpectError: regexp.MustCompile(`the\s+target\s+serves\s+alone`)},
+		{Config: back.Replace(done.hcl()), PlanOnly: true, ExpectNonEmptyPlan: true},
 		{Config: e.house("").hcl()},
 	}})
 }

@@ -436,10 +436,10 @@ func TestTerraformIsRefusedByAnotherRolloutAndByAStartThatCannotBe(t *testing.T)
 				require.Equal(t, "PENDING", engineclient.Short(r.State), "nothing was touched")
 				require.NoError(t, e.Client.DeleteRollout(t.Context(), endpoint, r.ID, ""))
 			},
-			// A rollout to the side that serves everything: the start is refused.
+			// A rollout to the side that serves everything: refused at plan.
 			Config: strings.NewReplacer("source_deployment_id = sluice_deployment.stable.id", "source_deployment_id = sluice_deployment.candidate.id",
 				"target_deployment_id = sluice_deployment.candidate.id", "target_deployment_id = sluice_deployment.stable.id").Replace(e.house(`blue_green = {}`).hcl()),
-			ExpectError: regexp.MustCompile(`(?s)no\s+weight in\s+the\s+traffic\s+split`),
+			ExpectError: regexp.MustCompile(`(?s)the\s+target\s+serves\s+alone`),
 		},
 		{Config: base.hcl(), Check: func(*terraform.State) error {
 			_, found, err := e.Client.ActiveRollout(t.Context(), endpoint)

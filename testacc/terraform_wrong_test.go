@@ -80,6 +80,49 @@ func TestTerraformReplacingWhatServesIsRefusedAtPlan(t *testing.T) {
 	require.Equal(t, 1, strings.Count(oneLine(out), "which serves"), "the other serves nothing")
 }
 
+// An id that the engine does not know is refused at plan, before the apply destroys
+// other objects. An inferred source is named, and stays open in the plan.
+func TestTerraformWrongIDsAreRefusedAtPlan(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	w := newWorkspace(t, e, realHouse(e.house("")))
+	w.apply(t)
+	right := realHouse(e.house("blue_green = {}"))
+	const endpoint = "endpoint_id          = sluice_endpoint.chat.id\n  source"
+	for name, c := range map[string]struct{ from, to, says string }{
+		"endpoint of a rollout":      {endpoint, strings.Replace(endpoint, "sluice_endpoint.chat.id", `"ep_nope"`, 1), "There is no endpoint ep_nope"},
+		"source":                     {"source_deployment_id = sluice_deployment.stable.id", `source_deployment_id = "dep_nope"`, "There is no deployment dep_nope"},
+		"target":                     {"target_deployment_id = sluice_deployment.candidate.id", `target_deployment_id = "dep_nope"`, "There is no deployment dep_nope"},
+		"endpoint of a deployment":   {`resource "sluice_rollout"`, strings.NewReplacer(`"candidate"`, `"third"`, "sluice_endpoint.chat.id", `"ep_nope"`).Replace(candidateOf(right)) + `resource "sluice_rollout"`, "There is no endpoint ep_nope"},
+		"target that serves already": {"sluice_deployment.candidate.id", "sluice_deployment.stable.id", "the target serves alone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hcl := strings.Replace(right, c.from, c.to, 1)
+			if name == "target that serves already" {
+				hcl = strings.Replace(hcl, "source_deployment_id = sluice_deployment.stable.id", "source_deployment_id = sluice_deployment.candidate.id", 1)
+			}
+			require.NotEqual(t, right, hcl)
+			w.write(t, hcl)
+			out, code := w.run(t, "plan", "-no-color")
+			require.Equal(t, 1, code, out)
+			require.Contains(t, oneLine(out), c.says)
+		})
+	}
+	w.write(t, strings.Replace(right, "  source_deployment_id = sluice_deployment.stable.id\n", "", 1))
+	out, code := w.run(t, "plan", "-no-color", "-out=plan")
+	require.Zero(t, code, out)
+	require.Regexp(t, `Inferred source: dep_\w+ \(acme/chat/stable\)`, oneLine(out))
+	require.Regexp(t, `source_deployment_id += \(known after apply\)`, out)
+	w.apply(t, "plan")
+}
+
+// candidateOf cuts the candidate's block out of a house.
+func candidateOf(hcl string) string {
+	from := strings.Index(hcl, `resource "sluice_deployment" "candidate"`)
+	to := strings.Index(hcl, `resource "sluice_rollout"`)
+	return hcl[from:to]
+}
+
 // oneLine undoes how terraform breaks and frames the lines of a diagnostic.
 func oneLine(out string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(out)), " ")
