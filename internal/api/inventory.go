@@ -26,13 +26,19 @@ type Headroom struct {
 
 // Config is an immutable revision of how a model is served.
 type Config struct {
-	ID               string     `json:"id"` // cr_…
-	ProjectID        string     `json:"projectId"`
-	Name             string     `json:"name,omitempty"`
-	ReferenceModel   string     `json:"referenceModel"`
-	ReferenceModelID string     `json:"referenceModelId"`
-	Selectors        []Selector `json:"selectors"`
-	Certifications   []string   `json:"certifications"`
+	ID               string       `json:"id"` // cr_…
+	ProjectID        string       `json:"projectId"`
+	Name             string       `json:"name,omitempty"`
+	ReferenceModel   string       `json:"referenceModel"`
+	ReferenceModelID string       `json:"referenceModelId"`
+	Selectors        []Selector   `json:"selectors"`
+	Certifications   []string     `json:"certifications"`
+	Sluice           *ConfigExtra `json:"sluice,omitempty"`
+}
+
+// ConfigExtra is what only Sluice's engine tells about a Config.
+type ConfigExtra struct {
+	Models []string `json:"models"` // all that it serves; "*" for any
 }
 
 // Selector is one key and value of a Config.

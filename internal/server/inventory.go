@@ -99,6 +99,7 @@ func (s *Server) config(sc rollout.ServingConfig) api.Config {
 	return api.Config{
 		ID: sc.ID, Name: sc.Name, ProjectID: s.Engine.Project.ID, ReferenceModel: reference, ReferenceModelID: reference,
 		Selectors: []api.Selector{{Key: "accelerator_type", Value: sc.Hardware}}, Certifications: []string{},
+		Sluice: &api.ConfigExtra{Models: sc.Models},
 	}
 }
 
