@@ -230,3 +230,13 @@ func (p *printer) room(n, indent int) int {
 	}
 	return max(1, min(n, p.width-indent))
 }
+
+// Line writes one line, broken to the width; what follows stands ten columns in, under
+// the text of a progress line.
+func Line(w io.Writer, text string, o Options) error {
+	p := o.printer(w)
+	for _, l := range broken(text, p.width, 10) {
+		p.raw(l)
+	}
+	return p.err
+}

@@ -59,6 +59,9 @@ func (o Options) command(v Verb, endpointID, rolloutID string) string {
 	return DefaultCommand(v, Inert(endpointID), Inert(rolloutID))
 }
 
+// Name is a deployment as people call it, with its id.
+func (o Options) Name(id string) string { return o.name(id) }
+
 // name prefers a deployment's name to its id.
 func (o Options) name(id string) string {
 	if n := o.Names[id]; n != "" {
