@@ -68,6 +68,7 @@ hardware:
 configs:
   - {id: cr_a, models: [m/old], hardware: 1xsim, simulated: {cold_start: 10ms, latency: 5ms}}
   - {id: cr_b, models: [m/new], hardware: 1xsim, simulated: {cold_start: 10ms, latency: 5ms}}
+  - {id: cr_several, models: [m/x, m/y], hardware: 1xsim, simulated: {cold_start: 10ms, latency: 5ms}}
 timings: {propagation: 200ms, stabilization: 200ms, default_interval: 1s, ready_deadline: 30s}
 `
 
@@ -83,7 +84,7 @@ func served(t *testing.T) shell {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 		require.NoError(t, s.Stop(context.Background()))
 	})
-	return shell{t, map[string]string{"SLUICE_ENGINE_URL": s.APIURL, "SLUICE_API_KEY": s.FirstKey}}
+	return shell{t, map[string]string{"SLUICE_ENGINE_URL": s.APIURL, "SLUICE_API_KEY": s.FirstKey, "GATEWAY": s.GatewayURL}}
 }
 
 func TestWordsThatCannotBeMeantExitTwo(t *testing.T) {
@@ -114,16 +115,16 @@ func TestTheWholeWayInAShell(t *testing.T) {
 	s.run("ls").exits(0, "NAME")
 	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1").exits(0, "demo/chat/old")
 	s.run("deploy", "m/new", "--endpoint", "chat", "--min-replicas", "0", "--max-replicas", "0").exits(0, "STOPPED")
-	s.run("deploy", "m/none", "--endpoint", "chat").exits(cli.ExitFailed, "cr_a, cr_b")
-	s.run("get", "nothing").exits(cli.ExitFailed, `no endpoint "nothing"`)
-	require.Eventually(t, func() bool { return strings.Contains(s.run("get", "demo/chat/old").out, "1 ready") }, 10*time.Second, 20*time.Millisecond)
+	s.run("deploy", "m/none", "--endpoint", "chat").exits(cli.ExitFailed, "cr_a, cr_b, cr_several")
+	s.run("get", "nothing").exits(cli.ExitFailed, `no endpoint and no deployment "nothing"`)
+	s.run("get", "demo/chat/old").exits(0, "1 ready")
 
-	s.run("rollout", "new", "--canary", "--steps", "10,100", "--preview").exits(0, "TARGET REPLICAS", "10 %")
+	s.run("rollout", "new", "--canary", "--steps", "10,100", "--preview").exits(0, "10% (+10)", "nothing was changed")
 	s.run("rollout", "new", "--canary", "--steps", "10,x").exits(cli.ExitUsage, "--steps")
 	s.run("rollout", "new", "--rolling", "--steps", "10,100").exits(cli.ExitUsage, "--canary")
 	s.run("rollout", "new", "--canary", "--metric-window", "60s").exits(cli.ExitUsage, "--metric")
-	s.run("rollout", "new", "--canary", "--interval", "soon").exits(cli.ExitUsage, "600s or 10m")
-	s.run("rollout", "new", "--canary", "--metric", "router_latancy", "--metric-stat", "p95").exits(cli.ExitFailed, "router_latency")
+	s.run("rollout", "new", "--canary", "--interval", "soon").exits(cli.ExitUsage, "600s, 10m or 600")
+	s.run("rollout", "new", "--canary", "--metric", "router_latancy", "--metric-stat", "p95").exits(cli.ExitUsage, "router_latency")
 	s.run("rollout", "chat", "--pause").exits(cli.ExitFailed, "no rollout")
 
 	s.run("rollout", "new", "--canary", "--steps", "10,100", "--interval", "30m").exits(0, "10")

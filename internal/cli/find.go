@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -61,28 +62,67 @@ func findDeployment(ctx context.Context, c *engineclient.Client, ref string) (ap
 		}
 		return api.Deployment{}, usagef("several deployments are called %q: give one of %s", ref, strings.Join(names, ", "))
 	}
-	return api.Deployment{}, fmt.Errorf("no deployment %q; \"sluice get ENDPOINT\" lists an endpoint's", ref)
+	return api.Deployment{}, &absentError{fmt.Sprintf("no deployment %q; \"sluice get ENDPOINT\" lists an endpoint's", ref)}
+}
+
+// thing is what an id or name stands for: one of the three, unless several says that
+// an endpoint and a deployment have the name.
+type thing struct {
+	endpoint   *api.Endpoint
+	deployment *api.Deployment
+	rollout    *api.Rollout
+	several    bool
+}
+
+// findThing reads whatever an id or a name stands for.
+func findThing(ctx context.Context, c *engineclient.Client, ref string) (thing, error) {
+	switch {
+	case strings.HasPrefix(ref, "rol_"):
+		r, err := findRollout(ctx, c, ref)
+		return thing{rollout: &r}, err
+	case strings.HasPrefix(ref, "dep_") || strings.Count(ref, "/") == 2:
+		d, err := findDeployment(ctx, c, ref)
+		return thing{deployment: &d}, err
+	case strings.HasPrefix(ref, "ep_"):
+		ep, err := c.GetEndpoint(ctx, ref)
+		return thing{endpoint: &ep}, err
+	}
+	var t thing
+	var absent *absentError
+	if ep, err := findEndpoint(ctx, c, ref); err == nil {
+		t.endpoint = &ep
+	} else if !errors.As(err, &absent) {
+		return t, err
+	}
+	d, err := findDeployment(ctx, c, ref)
+	switch {
+	case err == nil:
+		t.deployment, t.several = &d, t.endpoint != nil
+	case t.endpoint == nil && errors.As(err, &absent):
+		return t, &absentError{fmt.Sprintf("no endpoint and no deployment %q; \"sluice ls\" lists the endpoints, \"sluice get ENDPOINT\" an endpoint's deployments", ref)}
+	case t.endpoint == nil:
+		return t, err
+	}
+	return t, nil // a name that an endpoint has is the endpoint's, whatever deployments have it
 }
 
 // findRollout reads a rollout by its id, or the one that an endpoint's id, name or
-// a deployment's id stands for: the active one, else the newest.
+// a deployment's id or name stands for: the active one, else the newest.
 func findRollout(ctx context.Context, c *engineclient.Client, ref string) (api.Rollout, error) {
 	if strings.HasPrefix(ref, "rol_") {
 		return scanRollout(ctx, c, ref)
 	}
 	endpoint := ref
-	if strings.HasPrefix(ref, "dep_") {
-		d, err := findDeployment(ctx, c, ref)
-		if err != nil {
+	if !strings.HasPrefix(ref, "ep_") {
+		t, err := findThing(ctx, c, ref)
+		switch {
+		case err != nil:
 			return api.Rollout{}, err
+		case t.endpoint != nil:
+			endpoint = t.endpoint.ID
+		default:
+			endpoint = t.deployment.EndpointID
 		}
-		endpoint = d.EndpointID
-	} else if !strings.HasPrefix(ref, "ep_") {
-		ep, err := findEndpoint(ctx, c, ref)
-		if err != nil {
-			return api.Rollout{}, err
-		}
-		endpoint = ep.ID
 	}
 	if r, ok, err := c.ActiveRollout(ctx, endpoint); err != nil || ok {
 		return r, err

@@ -2,11 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,16 +19,7 @@ import (
 
 // table writes aligned columns.
 func (a *app) table(rows [][]string) error {
-	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i := range row {
-			row[i] = render.Inert(row[i])
-		}
-		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
-			return err
-		}
-	}
-	return w.Flush()
+	return render.Table(a.Out, rows, a.options(time.Time{}))
 }
 
 func (a *app) lsCommand() *cobra.Command {
@@ -62,25 +54,16 @@ func (a *app) getCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			t, err := findThing(cmd.Context(), c, args[0])
 			switch {
-			case strings.HasPrefix(args[0], "rol_"):
-				r, err := findRollout(cmd.Context(), c, args[0])
-				if err != nil {
-					return err
-				}
-				return a.showRollout(cmd.Context(), c, r)
-			case strings.HasPrefix(args[0], "dep_") || strings.Count(args[0], "/") == 2:
-				d, err := findDeployment(cmd.Context(), c, args[0])
-				if err != nil {
-					return err
-				}
-				return a.showDeployment(d)
-			}
-			ep, err := findEndpoint(cmd.Context(), c, args[0])
-			if err != nil {
+			case err != nil:
 				return err
+			case t.rollout != nil:
+				return a.showRollout(cmd.Context(), c, *t.rollout)
+			case t.endpoint != nil:
+				return a.showEndpoint(cmd.Context(), c, *t.endpoint)
 			}
-			return a.showEndpoint(cmd.Context(), c, ep)
+			return a.showDeployment(*t.deployment)
 		},
 	}
 }
@@ -178,7 +161,7 @@ or a name.`,
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			r, err := findRollout(ctx, cl, args[0])
+			r, err := findRollout(cmd.Context(), cl, args[0])
 			if err != nil {
 				return err
 			}
@@ -191,9 +174,9 @@ or a name.`,
 
 // await follows a rollout to its end or park and ends with that exit code.
 func (a *app) await(ctx context.Context, c *engineclient.Client, r api.Rollout) error {
-	res, err := c.Await(ctx, r.EndpointID, r.ID, progress{a.Err})
+	res, err := c.Await(ctx, r.EndpointID, r.ID, progress{a})
 	if err != nil {
-		return err
+		return interrupted(err)
 	}
 	if err := a.showRollout(ctx, c, res.Rollout); err != nil {
 		return err
@@ -208,17 +191,34 @@ func (a *app) await(ctx context.Context, c *engineclient.Client, r api.Rollout) 
 	return nil
 }
 
+// interrupted says how a wait that was ended from here can be taken up again.
+func interrupted(err error) error {
+	var i *engineclient.Interrupted
+	if !errors.As(err, &i) {
+		return err
+	}
+	why := "the wait was interrupted"
+	if errors.Is(err, context.DeadlineExceeded) {
+		why = "the time to wait is over"
+	}
+	where := render.Progress(i.Last)
+	if i.Last.State == "" {
+		where = "not known"
+	}
+	return fmt.Errorf("%s; rollout %s goes on at the engine (%s). Wait again: sluice watch %s", why, i.Last.ID, where, i.Last.ID)
+}
+
 // progress writes one line a change.
-type progress struct{ w io.Writer }
+type progress struct{ a *app }
 
 // Changed writes what is new.
 func (p progress) Changed(c engineclient.Change) {
-	_, _ = fmt.Fprintf(p.w, "%8s  %s\n", render.Waited(c.Elapsed), render.Progress(c.After))
+	p.a.progressLine(c.Elapsed, render.Progress(c.After))
 }
 
 // Lost tells that the engine does not answer.
 func (p progress) Lost(err error, elapsed time.Duration) {
-	_, _ = fmt.Fprintf(p.w, "%8s  the engine does not answer, still trying: %s\n", render.Waited(elapsed), render.Inert(err.Error()))
+	p.a.progressLine(elapsed, "the engine does not answer, still trying: "+err.Error())
 }
 
 func (a *app) eventsCommand() *cobra.Command {
@@ -247,6 +247,9 @@ func (a *app) eventsCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(rows)
 			}
+			if len(rows) == 0 {
+				return a.noEvents(cmd.Context(), cl, ep, q)
+			}
 			return render.Events(a.Out, rows, a.named(ep))
 		},
 	}
@@ -257,6 +260,27 @@ func (a *app) eventsCommand() *cobra.Command {
 	f.StringVar(&q.MinLevel, "min-level", "", "LEVEL_DEBUG, LEVEL_INFO, LEVEL_WARN or LEVEL_ERROR")
 	f.IntVar(&limit, "limit", 200, "rows at most, the newest")
 	return c
+}
+
+// noEvents says why a feed is empty: a type that is written wrong must not read like
+// a quiet endpoint.
+func (a *app) noEvents(ctx context.Context, c *engineclient.Client, ep api.Endpoint, q engineclient.EventQuery) error {
+	const looked = 1000
+	seen, n := map[string]bool{}, 0
+	for e, err := range c.Events(ctx, ep.ID, engineclient.EventQuery{}) {
+		if err != nil {
+			return err
+		}
+		seen[e.Type] = true
+		if n++; n == looked {
+			break
+		}
+	}
+	text := "no event of " + ep.Name + " matches"
+	if len(q.Types) > 0 && len(seen) > 0 {
+		text += "; the feed has the types " + strings.Join(slices.Sorted(maps.Keys(seen)), ", ")
+	}
+	return render.Line(a.Err, render.Inert(text), a.options(time.Time{}))
 }
 
 func (a *app) hardwareCommand() *cobra.Command {
@@ -303,9 +327,13 @@ func (a *app) configsCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(all)
 			}
-			rows := [][]string{{"ID", "NAME", "MODEL"}}
+			rows := [][]string{{"ID", "NAME", "MODELS"}}
 			for _, sc := range all {
-				rows = append(rows, []string{sc.ID, sc.Name, sc.ReferenceModel})
+				models := []string{sc.ReferenceModel}
+				if sc.Sluice != nil {
+					models = sc.Sluice.Models
+				}
+				rows = append(rows, []string{sc.ID, sc.Name, strings.Join(models, ", ")})
 			}
 			return a.table(rows)
 		},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
 
@@ -37,7 +38,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 		Long: `Create and start a rollout to a target deployment, or, with exactly one control flag,
 pause, resume, promote or cancel the one of an endpoint. The source is inferred when
 exactly one other deployment has traffic. A gate flag makes one metric rule; for
-several use Terraform or the API. Durations are 600s or 10m.`,
+several use Terraform or the API. Durations are 600s, 10m, or 600 for seconds.`,
 		Example: `  sluice rollout dep_new --canary --steps 10,50,100 --metric router_latency --metric-stat p95 --metric-max-regression 25
   sluice rollout chat --cancel --reason "p95 regression on the candidate"
   sluice rollout dep_old --source dep_new --blue-green --wait`,
@@ -67,14 +68,14 @@ several use Terraform or the API. Durations are 600s or 10m.`,
 	fl.BoolVar(&f.blueGreen, "blue-green", false, "one cut-over")
 	fl.BoolVar(&f.rolling, "rolling", false, "replica by replica")
 	fl.StringSliceVar(&f.steps, "steps", nil, "canary percents, for example 10,50,100 (default 5,25,50,100)")
-	fl.StringVar(&f.interval, "interval", "", "wait of each canary step")
+	fl.StringVar(&f.interval, "interval", "", "wait of each canary step: 600s, 10m, or 600 for seconds")
 	fl.StringVar(&f.metric, "metric", "", "router_latency, router_error_rate or inflight_requests")
 	fl.StringVar(&f.stat, "metric-stat", "", "avg, p50, p90, p95 or p99")
-	fl.StringVar(&f.operator, "metric-operator", "", "lt, lte, gt or gte: what the target must satisfy")
+	fl.StringVar(&f.operator, "metric-operator", "", "lt, lte, gt or gte: what the target must satisfy; goes with --metric-threshold")
 	fl.Float64Var(&f.threshold, "metric-threshold", 0, "value of the operator")
 	fl.StringVar(&f.direction, "metric-direction", "higher-is-worse", "higher-is-worse or lower-is-worse")
 	fl.Float64Var(&f.maxRegression, "metric-max-regression", 0, "percent that the target may be worse")
-	fl.StringVar(&f.window, "metric-window", "", "how far back the gate looks (default 300s)")
+	fl.StringVar(&f.window, "metric-window", "", "how far back the gate looks: 300s, 5m, or 300 for seconds (default the engine's)")
 	fl.IntVar(&f.finalSource, "final-source-replicas", 0, "replicas left on the source")
 	fl.IntVar(&f.finalTarget, "final-target-replicas", 0, "replicas of the target at the end (default the source's)")
 	fl.BoolVar(&f.pause, "pause", false, "hold where it is")
@@ -152,15 +153,19 @@ func repeated(ctx context.Context, c *engineclient.Client, r api.Rollout, body a
 
 func (a *app) createRollout(cmd *cobra.Command, c *engineclient.Client, target string, f rolloutFlags) error {
 	ctx := cmd.Context()
+	spec, err := f.spec(cmd)
+	if err != nil {
+		return err
+	}
+	spec.TargetDeploymentID = target // until it is found
+	if err := checked(spec); err != nil {
+		return err
+	}
 	d, err := findDeployment(ctx, c, target)
 	if err != nil {
 		return err
 	}
 	ep, err := c.GetEndpoint(ctx, d.EndpointID)
-	if err != nil {
-		return err
-	}
-	spec, err := f.spec(cmd)
 	if err != nil {
 		return err
 	}
@@ -239,17 +244,52 @@ func (f rolloutFlags) spec(cmd *cobra.Command) (api.RolloutSpec, error) {
 		s.FinalTargetReplicas = &f.finalTarget
 	}
 	if f.metric == "" {
-		if f.stat != "" || f.operator != "" || f.window != "" || cmd.Flags().Changed("metric-max-regression") {
-			return s, usagef("metric flags need --metric")
+		for _, flag := range []string{"metric-stat", "metric-operator", "metric-threshold", "metric-direction", "metric-max-regression", "metric-window"} {
+			if cmd.Flags().Changed(flag) {
+				return s, usagef("--%s needs --metric", flag)
+			}
 		}
 		return s, nil
 	}
-	rule, err := f.rule()
+	rule, err := f.rule(cmd)
 	s.Metrics = []api.MetricRule{rule}
 	return s, err
 }
 
-func (f rolloutFlags) rule() (api.MetricRule, error) {
+// checked refuses a spec that can never be right, in the sentences that HCL gets. The
+// source may still be open.
+func checked(s api.RolloutSpec) error {
+	problems := planning.Check(s)
+	if len(problems) == 0 {
+		return nil
+	}
+	p := problems[0]
+	if flags, ok := flagsOf[p.Field]; ok {
+		return usagef("%s: %s (%s)", p.Field, p, flags)
+	}
+	return usagef("%s: %s", p.Field, p)
+}
+
+// flagsOf are the flags behind a field of the spec.
+var flagsOf = map[string]string{
+	"canary.stepInterval":                             "--interval",
+	"finalSourceReplicas":                             "--final-source-replicas",
+	"finalTargetReplicas":                             "--final-target-replicas",
+	"metrics":                                         "--metric",
+	"metrics[0]":                                      "--metric-max-regression or --metric-direction; or --metric-operator with --metric-threshold",
+	"metrics[0].name":                                 "--metric",
+	"metrics[0].stat":                                 "--metric-stat",
+	"metrics[0].percentile":                           "--metric-stat",
+	"metrics[0].window":                               "--metric-window",
+	"metrics[0].thresholdCheck.operator":              "--metric-operator",
+	"metrics[0].thresholdCheck.value":                 "--metric-threshold",
+	"metrics[0].regressionCheck.direction":            "--metric-direction",
+	"metrics[0].regressionCheck.maxRegressionPercent": "--metric-max-regression",
+}
+
+// rule is the gate that the flags ask for. Each flag that is given goes in, so that
+// two checks at once, or none, are refused and never become another gate.
+func (f rolloutFlags) rule(cmd *cobra.Command) (api.MetricRule, error) {
 	r := api.MetricRule{Name: f.metric}
 	switch {
 	case f.stat == "avg":
@@ -267,16 +307,21 @@ func (f rolloutFlags) rule() (api.MetricRule, error) {
 	if r.Window, err = span("--metric-window", f.window); err != nil {
 		return r, err
 	}
-	if f.operator != "" {
-		r.ThresholdCheck = &api.ThresholdCheck{Operator: api.PrefixOperator + strings.ToUpper(f.operator), Value: &f.threshold}
-		return r, nil
+	changed := cmd.Flags().Changed
+	if changed("metric-operator") || changed("metric-threshold") {
+		r.ThresholdCheck = &api.ThresholdCheck{Value: &f.threshold}
+		if f.operator != "" {
+			r.ThresholdCheck.Operator = api.PrefixOperator + strings.ToUpper(f.operator)
+		}
 	}
-	direction := strings.ToUpper(strings.ReplaceAll(f.direction, "-", "_"))
-	r.RegressionCheck = &api.RegressionCheck{Direction: api.PrefixDirection + direction, MaxRegressionPercent: &f.maxRegression}
+	if changed("metric-direction") || changed("metric-max-regression") {
+		direction := strings.ToUpper(strings.ReplaceAll(f.direction, "-", "_"))
+		r.RegressionCheck = &api.RegressionCheck{Direction: api.PrefixDirection + direction, MaxRegressionPercent: &f.maxRegression}
+	}
 	return r, nil
 }
 
-// span reads 600s, 10m or a bare number of seconds.
+// span reads 600s, 10m or a bare number of seconds, as the platform's CLI does.
 func span(flag, text string) (*api.Duration, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // an absent flag is no duration
@@ -286,31 +331,8 @@ func span(flag, text string) (*api.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return nil, usagef("%s %q: use 600s or 10m", flag, text)
+		return nil, usagef("%s %q: use 600s, 10m or 600 (seconds)", flag, text)
 	}
 	v := api.Duration(d)
 	return &v, nil
-}
-
-func (a *app) preview(ctx context.Context, c *engineclient.Client, ep api.Endpoint, spec api.RolloutSpec) error {
-	p, err := c.PreviewRollout(ctx, ep.ID, spec)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.printJSON(p)
-	}
-	rows := [][]string{{"STEP", "TRAFFIC", "TARGET REPLICAS", "SOURCE AFTER"}}
-	if p.Sluice != nil {
-		for i, r := range p.Sluice.Ladder {
-			rows = append(rows, []string{strconv.Itoa(i + 1), fmt.Sprintf("%d %%", r.TrafficPercent), strconv.Itoa(r.TargetReplicas), strconv.Itoa(r.SourceReplicas)})
-		}
-	}
-	if err := a.table(rows); err != nil {
-		return err
-	}
-	for _, w := range p.Warnings {
-		a.printf("! %s: %s\n", render.Inert(w.Code), render.Inert(w.Message))
-	}
-	return nil
 }

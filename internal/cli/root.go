@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -35,6 +34,7 @@ type Env struct {
 	Version string
 	Self    string // path of this binary
 	Color   render.Palette
+	Width   int // columns of the terminal; 0 for no limit
 }
 
 // Run executes a command line and returns its exit code.
@@ -49,6 +49,12 @@ func Run(ctx context.Context, env Env) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return ExitOK
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	if a.connected != nil {
+		err = a.explained(ctx, err)
 	}
 	if !began { // words, numbers of words, flags that are missing: cobra's own refusals
 		err = &usageError{err}
@@ -83,6 +89,9 @@ type app struct {
 	Env
 	url, key, project string
 	json              bool
+
+	connected *engineclient.Client // once a command has asked for it
+	defaulted bool                 // its address is the default one
 }
 
 // usageError is a command line that cannot be meant.
@@ -109,7 +118,7 @@ func (a *app) root() *cobra.Command {
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&a.url, "engine", "", "address of the engine (SLUICE_ENGINE_URL, then TOGETHER_BASE_URL)")
+	f.StringVar(&a.url, "engine", "", "address of the engine (SLUICE_ENGINE_URL, then TOGETHER_BASE_URL, then "+defaultEngine+")")
 	f.StringVar(&a.key, "api-key", "", "API key (SLUICE_API_KEY, then TOGETHER_API_KEY); better given by the environment")
 	f.StringVar(&a.project, "project", "", "project id (SLUICE_PROJECT, then TOGETHER_PROJECT_ID; default the key's own)")
 	f.BoolVar(&a.json, "json", false, "print JSON")
@@ -136,15 +145,20 @@ func (a *app) first(flag string, names ...string) string {
 func (a *app) client() (*engineclient.Client, error) {
 	url := a.first(a.url, "SLUICE_ENGINE_URL", "TOGETHER_BASE_URL")
 	if url == "" {
-		url = "http://127.0.0.1:8420"
+		url, a.defaulted = defaultEngine, true
+	}
+	if err := checkAddress(url); err != nil {
+		return nil, err
 	}
 	key := a.first(a.key, "SLUICE_API_KEY", "TOGETHER_API_KEY")
 	if key == "" {
 		return nil, usagef("no API key: set SLUICE_API_KEY (a new engine keeps its first one in DIR/first-key)")
 	}
-	return engineclient.New(engineclient.Config{
+	c, err := engineclient.New(engineclient.Config{
 		BaseURL: url, APIKey: key, Project: a.first(a.project, "SLUICE_PROJECT", "TOGETHER_PROJECT_ID"), UserAgent: "sluice/" + a.Version,
 	})
+	a.connected = c
+	return c, err
 }
 
 func (a *app) printError(err error) {
@@ -157,7 +171,7 @@ func (a *app) printError(err error) {
 		_ = a.printJSON(body)
 		return
 	}
-	_, _ = fmt.Fprintln(a.Err, "error:", render.Inert(err.Error()))
+	_ = render.Line(a.Err, "error: "+render.Inert(err.Error()), a.options(time.Time{}))
 }
 
 func (a *app) printJSON(v any) error {
@@ -170,11 +184,5 @@ func (a *app) printJSON(v any) error {
 func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.Out, format, args...) }
 
 func (a *app) options(now time.Time) render.Options {
-	return render.Options{Now: now, Color: a.Color}
-}
-
-// Terminal tells whether a file is one that a person looks at.
-func Terminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return render.Options{Now: now, Color: a.Color, Width: a.Width}
 }

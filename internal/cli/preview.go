@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+)
+
+// preview shows the whole journey on what stands now, as a plan of Terraform does, and
+// what the engine itself remarks.
+func (a *app) preview(ctx context.Context, c *engineclient.Client, ep api.Endpoint, spec api.RolloutSpec) error {
+	p, err := c.PreviewRollout(ctx, ep.ID, spec)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(p)
+	}
+	o := a.named(ep)
+	title := fmt.Sprintf("%s  %s → %s", ep.Name, o.Name(spec.SourceDeploymentID), o.Name(spec.TargetDeploymentID))
+	if err := render.Plan(a.Out, title, planning.OnPreview(spec, p), o); err != nil {
+		return err
+	}
+	for _, line := range remarks(spec, p) {
+		if err := render.Line(a.Out, "  "+render.Inert(line), o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remarks are what a plan's findings do not say: where it starts from, which default
+// steps are left out, and the engine's own warnings.
+func remarks(spec api.RolloutSpec, p api.Preview) []string {
+	seed := 0
+	if p.EstimatedSeedPercent != nil {
+		seed = *p.EstimatedSeedPercent
+	}
+	lines := []string{"", fmt.Sprintf("now: source %d replica(s), target %d, the pair stands at %d/%d", p.SourceReplicas, p.TargetReplicas, 100-seed, seed)}
+	if out := planning.LeftOut(spec, p); len(out) > 0 {
+		steps := make([]string, 0, len(out))
+		for _, percent := range out {
+			steps = append(steps, strconv.Itoa(percent))
+		}
+		lines = append(lines, fmt.Sprintf("of the default ladder %s %% is left out: the target carries %d %% already", strings.Join(steps, ", "), seed))
+	}
+	for _, w := range p.Warnings {
+		lines = append(lines, "! "+w.Code+": "+w.Message)
+	}
+	return append(lines, "nothing was changed; without --preview it starts")
+}

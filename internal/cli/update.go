@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+)
+
+// updateFlags are the words of "sluice update".
+type updateFlags struct {
+	low, high                  int
+	weight                     float64
+	lowSet, highSet, weightSet bool
+	force                      bool
+}
+
+func (a *app) updateCommand() *cobra.Command {
+	var f updateFlags
+	c := &cobra.Command{
+		Use: "update DEPLOYMENT", Short: "Change a deployment's limits or its weight in the split",
+		Long: `Change a deployment's limits or its weight in the split. To stop one give
+--min-replicas 0 --max-replicas 0; what still has traffic is stopped only with --force.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.lowSet, f.highSet, f.weightSet = cmd.Flags().Changed("min-replicas"), cmd.Flags().Changed("max-replicas"), cmd.Flags().Changed("traffic-weight")
+			if err := f.check(); err != nil {
+				return err
+			}
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			d, err := findDeployment(cmd.Context(), cl, args[0])
+			if err != nil {
+				return err
+			}
+			if d, err = f.apply(cmd.Context(), cl, d); err != nil {
+				return err
+			}
+			return a.showDeployment(d)
+		},
+	}
+	fl := c.Flags()
+	fl.IntVar(&f.low, "min-replicas", 0, "floor")
+	fl.IntVar(&f.high, "max-replicas", 0, "ceiling")
+	fl.Float64Var(&f.weight, "traffic-weight", 0, "weight of one ready replica in the split; 0 takes it out")
+	fl.BoolVar(&f.force, "force", false, "also when it takes the deployment that serves away from the traffic")
+	return c
+}
+
+// check refuses what cannot be meant. An engine takes a floor of 0 alone as a stop,
+// which reads like a step back to scaling from zero: here both limits must say so.
+func (f updateFlags) check() error {
+	switch {
+	case !f.lowSet && !f.highSet && !f.weightSet:
+		return usagef("nothing to change: give --min-replicas, --max-replicas or --traffic-weight")
+	case f.lowSet && f.low == 0 && !f.highSet:
+		return usagef("--min-replicas 0 alone would stop the deployment; to stop it say --max-replicas 0 too (a running one keeps at least 1)")
+	case f.highSet && f.high == 0 && !f.lowSet:
+		return usagef("--max-replicas 0 alone would stop the deployment; to stop it say --min-replicas 0 too")
+	}
+	if f.weightSet {
+		return checkWeight(f.weight)
+	}
+	return nil
+}
+
+func (f updateFlags) stops() bool { return f.lowSet && f.highSet && f.low == 0 && f.high == 0 }
+
+func (f updateFlags) apply(ctx context.Context, c *engineclient.Client, d api.Deployment) (api.Deployment, error) {
+	if err := f.checkTraffic(ctx, c, d); err != nil {
+		return d, err
+	}
+	var scaling api.Autoscaling
+	var mask []string
+	if f.lowSet {
+		scaling.MinReplicas, mask = &f.low, append(mask, "autoscaling.minReplicas")
+	}
+	if f.highSet {
+		scaling.MaxReplicas, mask = &f.high, append(mask, "autoscaling.maxReplicas")
+	}
+	if len(mask) > 0 {
+		var err error
+		if d, err = c.UpdateDeployment(ctx, d.EndpointID, d.ID, strings.Join(mask, ","), api.UpdateDeployment{Autoscaling: &scaling}); err != nil {
+			return d, err
+		}
+	}
+	if f.weightSet {
+		if _, err := c.SetWeight(ctx, d.EndpointID, d.ID, f.weight); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// checkTraffic refuses, without --force, to stop what has traffic, or to take the
+// weight of the only one that has.
+func (f updateFlags) checkTraffic(ctx context.Context, c *engineclient.Client, d api.Deployment) error {
+	share := 0.0
+	if s := d.EstimatedEffectiveTrafficShare; s != nil {
+		share = *s
+	}
+	leaves := f.weightSet && f.weight == 0
+	if f.force || share <= 0 || !f.stops() && !leaves {
+		return nil
+	}
+	ep, err := c.GetEndpoint(ctx, d.EndpointID)
+	if err != nil {
+		return err
+	}
+	alone := true
+	for _, w := range ep.TrafficSplit {
+		alone = alone && (w.DeploymentID == d.ID || w.Weight <= 0)
+	}
+	if !alone && !f.stops() {
+		return nil
+	}
+	what := "stopping it takes that capacity away"
+	if alone {
+		what = fmt.Sprintf("without it every request to %s fails", ep.Name)
+	}
+	return fmt.Errorf("%s serves %.0f %% of %s: %s. Move the traffic first (sluice rollout TARGET --source %s …), or say --force", d.Name, share*100, ep.Name, what, d.ID)
+}

@@ -1,0 +1,227 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/cli"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+)
+
+// What people ran into, one test each.
+
+func chat(t *testing.T, s shell, model string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.env["GATEWAY"]+"/v1/chat/completions", strings.NewReader(fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"hello"}]}`, model)))
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	return res.StatusCode
+}
+
+// A latency threshold without its operator was dropped, and the rollout ran with a
+// regression budget of 0 % instead.
+func TestAGateIsTheOneThatWasAskedForOrNone(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
+	s.run("deploy", "m/new", "--endpoint", "chat", "--min-replicas", "0", "--max-replicas", "0").exits(0)
+	latency := []string{"rollout", "new", "--canary", "--metric", "router_latency", "--metric-stat", "p95"}
+	for name, c := range map[string]struct {
+		flags []string
+		says  string
+	}{
+		"no check at all":              {nil, "exactly one of regressionCheck and thresholdCheck"},
+		"a threshold without operator": {[]string{"--metric-threshold", "300"}, `operator "" is unknown`},
+		"both checks":                  {[]string{"--metric-operator", "lt", "--metric-threshold", "300", "--metric-max-regression", "10"}, "exactly one of"},
+		"a threshold and a direction":  {[]string{"--metric-operator", "lt", "--metric-threshold", "300", "--metric-direction", "lower-is-worse"}, "exactly one of"},
+		"an operator that is unknown":  {[]string{"--metric-operator", "less", "--metric-threshold", "300"}, `operator "LESS" is unknown`},
+		"what nothing can satisfy":     {[]string{"--metric-operator", "lt"}, "nothing can satisfy"},
+		"a threshold without a metric": {nil, "--metric-threshold needs --metric"},
+	} {
+		line := append(append([]string{}, latency...), c.flags...)
+		if name == "a threshold without a metric" {
+			line = []string{"rollout", "new", "--canary", "--metric-threshold", "300"}
+		}
+		s.run(line...).exits(cli.ExitUsage, c.says)
+	}
+	s.run("ls").exits(0, "demo/chat")
+	require.NotContains(t, s.run("ls").out, "rol_", "nothing was started")
+	r := s.run(append(latency, "--metric-operator", "lt", "--metric-threshold", "300", "--json", "--preview")...).exits(0).json()
+	rule := r["spec"].(map[string]any)["metrics"].([]any)[0].(map[string]any)
+	require.Contains(t, rule, "thresholdCheck")
+	require.NotContains(t, rule, "regressionCheck")
+	s.run(append(latency, "--metric-max-regression", "0", "--preview")...).exits(0, "0 % higher")
+	s.run(append(latency, "--metric-direction", "higher-is-worse", "--preview")...).exits(0, "0 % higher")
+}
+
+// The first curl of the quick start answered no_ready_replica.
+func TestAfterDeployTheNextRequestIsAnswered(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1").exits(0, "READY", "SCALING")
+	require.Equal(t, http.StatusOK, chat(t, s, "demo/chat"))
+	s.run("deploy", "m/x", "--config", "cr_several", "--endpoint", "chat", "--no-wait").exits(0, "x")
+	s.run("deploy", "m/new", "--endpoint", "chat", "--min-replicas", "0", "--max-replicas", "0").exits(0, "STOPPED")
+}
+
+func TestARefusedDeployLeavesNothingBehind(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/none", "--endpoint", "chat").exits(cli.ExitFailed, "cr_a")
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "-1").exits(cli.ExitUsage, "--traffic-weight -1")
+	require.NotContains(t, s.run("ls").exits(0).out, "chat")
+	s.run("deploy", "m/old", "--endpoint", "chat", "--min-replicas", "0", "--max-replicas", "0").exits(0)
+	s.run("deploy", "m/none", "--endpoint", "chat").exits(cli.ExitFailed)
+	require.Contains(t, s.run("ls").exits(0).out, "chat", "an endpoint that stood before stays")
+}
+
+// It exited 0 with a deployment that was DEGRADED for good.
+func TestADeployThatDoesNotFitFails(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--min-replicas", "21").exits(cli.ExitFailed, "insufficient GPU capacity", "sluice hardware", "--max-replicas N")
+}
+
+func TestADeployThatIsWaitedForTooLongSaysWhereItIs(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--timeout", "1ns").exits(cli.ExitFailed, "the wait ended while deployment demo/chat/old", "sluice get dep_")
+}
+
+// A floor of 0 stopped the deployment that served everything.
+func TestStoppingWhatServesNeedsToBeMeant(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
+	s.run("update", "old", "--min-replicas", "0").exits(cli.ExitUsage, "--max-replicas 0 too")
+	s.run("update", "old", "--max-replicas", "0").exits(cli.ExitUsage, "--min-replicas 0 too")
+	s.run("update", "old", "--min-replicas", "0", "--max-replicas", "0").exits(cli.ExitFailed, "serves 100 % of demo/chat", "every request to demo/chat fails", "--force")
+	s.run("update", "old", "--traffic-weight", "0").exits(cli.ExitFailed, "--force")
+	s.run("update", "old", "--traffic-weight", "-2").exits(cli.ExitUsage, "--traffic-weight")
+	require.Equal(t, http.StatusOK, chat(t, s, "demo/chat"))
+	s.run("deploy", "m/new", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
+	s.run("update", "new", "--traffic-weight", "0").exits(0)
+	s.run("update", "new", "--min-replicas", "0", "--max-replicas", "0").exits(0, "STOP")
+	s.run("update", "old", "--min-replicas", "0", "--max-replicas", "0", "--force").exits(0, "STOP")
+}
+
+func TestANameMeansTheSameToEveryCommand(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--deployment-name", "big", "--traffic-weight", "1").exits(0)
+	s.run("deploy", "m/new", "--endpoint", "chat", "--deployment-name", "small", "--min-replicas", "0", "--max-replicas", "0").exits(0)
+	s.run("get", "big").exits(0, "demo/chat/big", "READY")
+	s.run("get", "chat").exits(0, "Endpoint demo/chat")
+	s.run("rollout", "small", "--canary", "--interval", "30m").exits(0)
+	s.run("rollout", "small", "--cancel", "--reason", "enough", "--wait").exits(cli.ExitCanceled)
+	s.run("update", "small", "--min-replicas", "0", "--max-replicas", "0", "--force").exits(0)
+	require.Eventually(t, func() bool { return strings.Contains(s.run("get", "small").out, "STOPPED") }, 10*time.Second, 20*time.Millisecond)
+	s.run("update", "small", "--traffic-weight", "0").exits(0)
+	s.run("rm", "small").exits(0, "deleted deployment demo/chat/small")
+	s.run("rm", "small").exits(cli.ExitFailed, `no endpoint and no deployment "small"`)
+	s.run("deploy", "m/new", "--endpoint", "big", "--min-replicas", "0", "--max-replicas", "0").exits(0)
+	s.run("rm", "big").exits(cli.ExitUsage, "endpoint demo/big", "deployment demo/chat/big", "give the id")
+}
+
+func TestAKeyIsRevokedByItsName(t *testing.T) {
+	s := served(t)
+	s.run("keys", "create", "ci").exits(0, "key_", "scopes read", "API key: sluice_")
+	s.run("keys", "ls").exits(0, "ci", "first key")
+	s.run("keys", "rm", "ci").exits(0, "deleted key ci (key_")
+	s.run("keys", "rm", "ci").exits(cli.ExitFailed, `no key "ci"`, "sluice keys")
+	for range 2 {
+		s.run("keys", "create", "twin").exits(0)
+	}
+	s.run("keys", "rm", "twin").exits(cli.ExitUsage, "several keys", "key_")
+}
+
+func TestAWrongAddressSaysWhatIsMeant(t *testing.T) {
+	s := served(t)
+	at := func(url string) shell {
+		return shell{t, map[string]string{"SLUICE_ENGINE_URL": url, "SLUICE_API_KEY": s.env["SLUICE_API_KEY"]}}
+	}
+	host := strings.TrimPrefix(s.env["SLUICE_ENGINE_URL"], "http://")
+	at(host).run("ls").exits(cli.ExitUsage, "give http://"+host)
+	at("localhost").run("ls").exits(cli.ExitUsage, "give http://localhost")
+	at("ftp://"+host).run("ls").exits(cli.ExitUsage, "http(s)://")
+	at(s.env["GATEWAY"]).run("ls").exits(cli.ExitFailed, "gateway", "--listen")
+	at(s.env["SLUICE_ENGINE_URL"]+"/v3").run("ls").exits(cli.ExitFailed, "/v3")
+	other := at(s.env["SLUICE_ENGINE_URL"])
+	other.env["SLUICE_PROJECT"] = "nope"
+	other.run("ls").exits(cli.ExitFailed, "no project nope", "proj_default")
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	at(strings.Replace(secure.URL, "https", "http", 1)).run("ls").exits(cli.ExitFailed, "https://")
+}
+
+func TestAnEngineThatIsDownIsToldInPlainWords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for the client's retries")
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	r := shell{t, map[string]string{"SLUICE_ENGINE_URL": "http://" + l.Addr().String(), "SLUICE_API_KEY": "k"}}.run("ls")
+	r.exits(cli.ExitFailed, "no engine answers at http://"+l.Addr().String()+": connection refused.", "sluice serve")
+	require.NotContains(t, r.errs, "dial tcp")
+}
+
+func TestConfigsListEveryModel(t *testing.T) {
+	served(t).run("configs").exits(0, "m/x, m/y")
+}
+
+// --preview showed no names, waits, gates or findings, and of the default ladder the 5
+// went missing without a word.
+func TestAPreviewIsTheWholePlan(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "9").exits(0)
+	s.run("deploy", "m/new", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
+	s.run("rollout", "new", "--canary", "--source", "old", "--metric", "router_latency", "--metric-stat", "p95", "--metric-max-regression", "25", "--interval", "10", "--preview").exits(0,
+		"demo/chat  old (dep_", "→ new (dep_", "10s → 6m30s", "20 request(s) a side in 5m", "at least", "peak: 3 replicas", "SOAK_GROWN",
+		"the pair stands at 90/10", "of the default ladder 5 % is left out", "nothing was changed")
+}
+
+func TestAWatchThatRunsOutSaysThatTheRolloutGoesOn(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
+	s.run("deploy", "m/new", "--endpoint", "chat", "--min-replicas", "0", "--max-replicas", "0").exits(0)
+	s.run("rollout", "new", "--canary", "--interval", "30m").exits(0)
+	r := s.run("watch", "chat", "--timeout", "100ms").exits(cli.ExitFailed, "the time to wait is over", "goes on at the engine", "sluice watch rol_")
+	require.NotContains(t, r.errs, "deadline")
+	s.run("events", "chat", "--types", "rollout.foo").exits(0, "no event of demo/chat matches", "rollout.started")
+	s.run("rollout", "chat", "--cancel", "--reason", "enough", "--wait").exits(cli.ExitCanceled, "if nothing was changed since", "sluice ")
+}
+
+func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
+	s.run("deploy", "m/new", "--endpoint", "chat", "--min-replicas", "0", "--max-replicas", "0").exits(0)
+	for _, line := range []string{"ls", "get chat", "get old", "configs", "hardware", "keys", "events chat", "rollout new --canary --preview", "get nothing"} {
+		var out bytes.Buffer
+		cli.Run(t.Context(), cli.Env{Args: strings.Fields(line), Out: &out, Err: &out, Getenv: func(k string) string { return s.env[k] }, Width: 60, Color: render.Plain})
+		for l := range strings.Lines(out.String()) {
+			require.LessOrEqual(t, len([]rune(strings.TrimRight(l, "\n"))), 60, "%s:\n%s", line, out.String())
+		}
+	}
+}
+
+// The tally was lost when the probe was told to end.
+func TestAProbeThatIsToldToEndPrintsItsTally(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
+	ctx, cancel := context.WithCancel(t.Context())
+	var out lockedBuffer
+	code := make(chan int, 1)
+	log := t.TempDir() + "/log"
+	go func() {
+		code <- cli.Run(ctx, cli.Env{Args: []string{"probe", "--gateway", s.env["GATEWAY"] + "/v1", "--model", "demo/chat", "--rps", "50", "--log", log}, Out: &out, Err: &out, Getenv: func(string) string { return "" }})
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(s.run("get", "chat", "--json").out, `"requests": `) }, 10*time.Second, 10*time.Millisecond)
+	cancel()
+	require.Equal(t, 0, <-code, out.String())
+	require.Contains(t, out.String(), "0 non-200")
+}
