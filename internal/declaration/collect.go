@@ -159,10 +159,13 @@ func (m *module) data(b *hclsyntax.Block) {
 
 func (m *module) moved(b *hclsyntax.Block) {
 	move := Move{Range: b.DefRange()}
-	for name, to := range map[string]*string{"from": &move.From, "to": &move.To} {
-		a, ok := b.Body.Attributes[name]
+	for _, side := range []struct {
+		name string
+		to   *string
+	}{{"from", &move.From}, {"to", &move.To}} {
+		a, ok := b.Body.Attributes[side.name]
 		if !ok {
-			m.report.refuse(b.DefRange(), "A moved block has from and to", fmt.Sprintf("%q is missing.", name), "")
+			m.report.refuse(b.DefRange(), "A moved block has from and to", fmt.Sprintf("%q is missing.", side.name), "")
 			return
 		}
 		traversal, diags := hcl.AbsTraversalForExpr(a.Expr)
@@ -170,7 +173,7 @@ func (m *module) moved(b *hclsyntax.Block) {
 			m.report.refuse(a.Expr.Range(), "Not an address", "", "write it without quotes, such as sluice_rollout.qwen35")
 			return
 		}
-		*to = traversalText(traversal)
+		*side.to = traversalText(traversal)
 	}
 	m.moves = append(m.moves, move)
 }

@@ -36,21 +36,21 @@ func (c *conformer) label(path []string) string {
 	return out
 }
 
-// value gives a value of f.cty(), null where it was null or could not be one.
+// value gives a value of f.cty(). What is refused becomes unknown, so that nothing
+// else is said about it.
 func (c *conformer) value(v cty.Value, f form, path []string) cty.Value {
 	v, marks := v.Unmark()
 	return c.plain(v, f, path).WithMarks(marks)
 }
 
 func (c *conformer) plain(v cty.Value, f form, path []string) cty.Value {
-	null := cty.NullVal(f.cty())
+	refused := cty.UnknownVal(f.cty())
 	switch {
 	case v.IsNull():
-		return null
+		return cty.NullVal(f.cty())
 	case !v.IsKnown():
 		if !mayBe(v.Type(), f) {
 			c.wrong(v, f, path)
-			return null
 		}
 		return cty.UnknownVal(f.cty())
 	}
@@ -59,15 +59,15 @@ func (c *conformer) plain(v cty.Value, f form, path []string) cty.Value {
 		return c.list(v, f, path)
 	case object:
 		return c.object(v, f, path)
-	case anyText, duration, enum, number, wholeNumber, flag, given:
+	case anyText, duration, enum, number, wholeNumber, boolean, given:
 	}
 	out, err := convert.Convert(v, f.cty())
 	if err != nil || out.IsNull() {
 		c.wrong(v, f, path)
-		return null
+		return refused
 	}
 	if !c.fits(out, f, path) {
-		return null
+		return refused
 	}
 	return out
 }
@@ -122,7 +122,7 @@ func (c *conformer) fits(v cty.Value, f form, path []string) bool {
 			c.refuse(path, "Wrong type for "+c.label(path), fmt.Sprintf("A whole number (integer) is required, this is %s.", n.Text('g', 12)), "")
 			return false
 		}
-	case number, flag, enum, list, object, given:
+	case number, boolean, enum, list, object, given:
 	}
 	if f.atLeast != nil && v.AsBigFloat().Cmp(big.NewFloat(*f.atLeast)) < 0 {
 		c.refuse(path, "Invalid "+c.label(path), fmt.Sprintf("It must be at least %v, this is %s.", *f.atLeast, v.AsBigFloat().Text('g', 12)), "")
@@ -134,7 +134,7 @@ func (c *conformer) fits(v cty.Value, f form, path []string) bool {
 func (c *conformer) list(v cty.Value, f form, path []string) cty.Value {
 	if !mayBe(v.Type(), f) {
 		c.wrong(v, f, path)
-		return cty.NullVal(f.cty())
+		return cty.UnknownVal(f.cty())
 	}
 	var out []cty.Value
 	for it := v.ElementIterator(); it.Next(); {
@@ -144,6 +144,7 @@ func (c *conformer) list(v cty.Value, f form, path []string) cty.Value {
 		if plain, _ := elem.Unmark(); plain.IsNull() {
 			if raw, _ := e.Unmark(); raw.IsNull() {
 				c.refuse(at, "Null in a list: "+c.label(at), "Each element must be "+f.elem.wantText+".", "leave it out")
+				elem = cty.UnknownVal(f.elem.cty())
 			}
 		}
 		out = append(out, elem)
@@ -157,7 +158,7 @@ func (c *conformer) list(v cty.Value, f form, path []string) cty.Value {
 func (c *conformer) object(v cty.Value, f form, path []string) cty.Value {
 	if !mayBe(v.Type(), f) {
 		c.wrong(v, f, path)
-		return cty.NullVal(f.cty())
+		return cty.UnknownVal(f.cty())
 	}
 	have := map[string]cty.Value{}
 	for it := v.ElementIterator(); it.Next(); {
@@ -183,6 +184,7 @@ func (c *conformer) field(have map[string]cty.Value, a attribute, path []string)
 		switch {
 		case a.need == required:
 			c.refuse(at, "Missing "+c.label(at), strings.ToUpper(a.form.wantText[:1])+a.form.wantText[1:]+" is required.", "")
+			return cty.UnknownVal(a.form.cty())
 		case a.fallback != cty.NilVal:
 			return a.fallback
 		}

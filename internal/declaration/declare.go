@@ -21,7 +21,8 @@ type declarer struct {
 	timings rollout.Timings
 	meaning *evaluator // with unknowns
 	passed  *evaluator // with tokens
-	needs   map[nodeID][]Address
+	again   func(only Ref) *evaluator
+	alone   map[Ref]*evaluator // with one token, made by again
 	set     Set
 }
 
@@ -54,15 +55,15 @@ func (d *declarer) run(ordered []*node) {
 			}
 		}
 		for at, i := range d.meaning.instances[n.id] {
-			d.declare(i, d.passed.instances[n.id][at], needs)
+			d.declare(i, at, needs)
 		}
 	}
 	d.set.Outputs = d.meaning.outputs
 	slices.SortFunc(d.set.Outputs, func(a, b Output) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func (d *declarer) declare(i, passed *instance, needs []Address) {
-	b := &reading{declarer: d, instance: i, passed: passed}
+func (d *declarer) declare(i *instance, at int, needs []Address) {
+	b := &reading{declarer: d, instance: i, index: at}
 	block := Block{Address: i.address, Range: i.places.header, DependsOn: needs}
 	if a, ok := i.node.body.Attributes["provider"]; ok {
 		if t, diags := hcl.AbsTraversalForExpr(a.Expr); !diags.HasErrors() {
@@ -110,7 +111,7 @@ func (d *declarer) lifecycle(body *hclsyntax.Body) bool {
 type reading struct {
 	*declarer
 	instance *instance
-	passed   *instance
+	index    int // of the instance within its block
 }
 
 // at gives a value and its place. Marks are cut off.
@@ -176,15 +177,12 @@ func (r *reading) timeouts() Timeouts {
 	return Timeouts{Create: r.wait("timeouts", "create"), Update: r.wait("timeouts", "update"), Delete: r.wait("timeouts", "delete")}
 }
 
-// link reads an id. An unknown one that follows from exactly one reference, and is
-// that reference's token when tokens stand in, is the reference itself.
+// link reads an id. An unknown one that is a reference's token when tokens stand in
+// is that reference itself.
 func (r *reading) link(name string, kind Kind) Link {
 	v, marks := r.instance.values[name].Unmark()
 	out := Link{Range: r.instance.places.at([]string{name})}
-	if !r.written(name) {
-		return out
-	}
-	if v.IsNull() {
+	if !r.written(name) || v.IsNull() {
 		return out
 	}
 	if v.IsKnown() {
@@ -199,17 +197,44 @@ func (r *reading) link(name string, kind Kind) Link {
 			refs = append(refs, ref)
 		}
 	}
-	passed, _ := r.passed.values[name].Unmark()
-	switch {
-	case len(refs) == 0:
+	if len(refs) == 0 {
 		out.Unknown = true
-	case len(refs) == 1 && passed.IsKnown() && !passed.IsNull() && passed.AsString() == token(refs[0]):
-		r.follow(&out, name, refs[0], kind)
-	default:
-		out.Unknown = true
-		r.report.refuse(out.Range, name+" is made from an id that is not known yet", "Here an id is passed on as it is, through variables, locals and outputs too, but not built from other texts.", "refer to one resource's id, or run this folder under Terraform")
+		return out
 	}
+	if ref, ok := r.passedOn(name, refs); ok {
+		r.follow(&out, name, ref, kind)
+		return out
+	}
+	out.Unknown = true
+	r.report.refuse(out.Range, name+" is made from an id that is not known yet", "Here an id is passed on as it is, through locals too, but not built from other texts.", "refer to one resource's id, or run this folder under Terraform")
 	return out
+}
+
+// passedOn finds the one of some references that a value is. A value that others had
+// a part in (a lookup in a map of ids, or a choice that looks at an id) is that
+// reference only when it is so too while all others stay unknown.
+func (r *reading) passedOn(name string, refs []Ref) (Ref, bool) {
+	for _, ref := range refs {
+		if !r.is(r.passed, name, ref) {
+			continue
+		}
+		if len(refs) == 1 {
+			return ref, true
+		}
+		if _, ok := r.alone[ref]; !ok {
+			if len(r.alone) >= mostAlone {
+				return Ref{}, false
+			}
+			r.alone[ref] = r.again(ref)
+		}
+		return ref, r.is(r.alone[ref], name, ref)
+	}
+	return Ref{}, false
+}
+
+func (r *reading) is(e *evaluator, name string, ref Ref) bool {
+	v, _ := e.instances[r.instance.node.id][r.index].values[name].Unmark()
+	return v.IsKnown() && !v.IsNull() && v.AsString() == token(ref)
 }
 
 func (r *reading) follow(out *Link, name string, ref Ref, kind Kind) {
@@ -282,7 +307,11 @@ type specReading struct {
 	unknown []string
 }
 
-func (s *specReading) missing(field string) { s.unknown = append(s.unknown, field) }
+func (s *specReading) missing(field string) {
+	if !slices.Contains(s.unknown, field) {
+		s.unknown = append(s.unknown, field)
+	}
+}
 
 // covers reports whether a problem at a field may only come from unknown values.
 func (s *specReading) covers(field string) bool {

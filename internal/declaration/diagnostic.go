@@ -206,7 +206,7 @@ func lineAt(source []byte, at int) string {
 func nearest(name string, known []string) string {
 	best, at := "", len(name)/3+2
 	for _, k := range known {
-		if d := editDistance(name, k); d < at {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(k)); d < at {
 			best, at = k, d
 		}
 	}

@@ -28,11 +28,13 @@ const (
 // evaluator gives each node its value, in an order in which all that a node refers
 // to has its value already. Each folder is evaluated twice: with unknowns, which is
 // its meaning, and with tokens, which tells an id that is passed on from a text that
-// is made from one.
+// is made from one. Where several ids had a part in a value it is evaluated once more
+// with one token only.
 type evaluator struct {
 	module    *module
 	report    *reporter
 	standIn   standIn
+	only      *Ref // the one with a token; nil for all
 	assigned  map[string]assigned
 	ids       map[Ref]string
 	values    map[nodeID]cty.Value
@@ -266,10 +268,7 @@ func (e *evaluator) attributes(i *instance, attributes []attribute) {
 				continue
 			}
 			c := &conformer{report: e.report, expr: written.Expr, name: a.name}
-			before := len(e.report.found)
-			if v = c.value(raw, a.form, nil); len(e.report.found) > before {
-				v = cty.UnknownVal(v.Type()) // refused already; nothing is to follow from it
-			}
+			v = c.value(raw, a.form, nil)
 		}
 		i.values[a.name] = e.filled(i, a, v)
 	}
@@ -301,14 +300,15 @@ func (e *evaluator) engineValue(r Ref, f form) cty.Value {
 	if id, ok := e.ids[r]; ok {
 		return cty.StringVal(id)
 	}
-	if e.standIn == tokens {
+	if e.standIn == tokens && (e.only == nil || *e.only == r) {
 		return cty.StringVal(token(r))
 	}
 	return cty.UnknownVal(cty.String).Mark(r)
 }
 
-// token is a text that no file can hold by accident.
-func token(r Ref) string { return "\x01" + r.String() + "\x02" }
+// token is a text that no file holds by accident, and that neither upper nor lower
+// leaves as it is.
+func token(r Ref) string { return "\x01Ref:" + r.String() + "\x02" }
 
 // expand lists a block's instances by count or for_each.
 func (e *evaluator) expand(n *node) []*instance {

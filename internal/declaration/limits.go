@@ -20,6 +20,7 @@ const (
 	longestChain    = 500   // operators in one expression
 	longestNumber   = 60    // characters
 	largestExponent = 400
+	mostAlone       = 50 // evaluations to tell which of several ids is passed on
 	mostDiagnostics = 100
 	mostWork        = 8 << 20 // of one expression, see cost
 	largestValue    = 1 << 18 // of one evaluated local or variable, as size counts

@@ -108,10 +108,14 @@ func understand(report *reporter, bodies []*hclsyntax.Body, files []File, option
 	values := gather(m, files, options)
 	meaning := newEvaluator(m, report, unknowns, values, options.Known)
 	meaning.run(ordered)
-	passed := newEvaluator(m, &reporter{}, tokens, values, options.Known) // its remarks would be the same ones
-	passed.expanded = meaning.instances
-	passed.run(ordered)
-	d := &declarer{report: report, timings: timingsOf(options), meaning: meaning, passed: passed}
+	again := func(only *Ref) *evaluator {
+		e := newEvaluator(m, &reporter{}, tokens, values, options.Known) // its remarks would be the same ones
+		e.expanded, e.only = meaning.instances, only
+		e.run(ordered)
+		return e
+	}
+	d := &declarer{report: report, timings: timingsOf(options), meaning: meaning, passed: again(nil), alone: map[Ref]*evaluator{}}
+	d.again = func(only Ref) *evaluator { return again(&only) }
 	d.run(ordered)
 	d.set.Moves = m.moves
 	d.across()

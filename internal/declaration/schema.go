@@ -28,7 +28,7 @@ const (
 	enum // checked with the spec, where the message can name the choices
 	number
 	wholeNumber
-	flag
+	boolean
 	list
 	object
 	given // by the engine
@@ -56,7 +56,7 @@ var (
 	durationForm = form{of: duration, wantText: "a duration such as \"600s\" or \"10m\""}
 	numberForm   = form{of: number, wantText: "a number"}
 	wholeForm    = form{of: wholeNumber, wantText: "a whole number"}
-	flagForm     = form{of: flag, wantText: "true or false"}
+	flagForm     = form{of: boolean, wantText: "true or false"}
 	zero         = 0.0
 )
 
@@ -106,7 +106,7 @@ var kinds = map[Kind][]attribute{
 			must("min_replicas", form{of: wholeNumber, atLeast: &zero, wantText: "a whole number"}),
 			must("max_replicas", form{of: wholeNumber, atLeast: &zero, wantText: "a whole number"}),
 		)),
-		may("initial_traffic_weight", form{of: number, atLeast: &zero, wantText: "a number"}),
+		{name: "initial_traffic_weight", form: form{of: number, atLeast: &zero, wantText: "a number"}, need: optionalComputed},
 		or("wait_ready", flagForm, cty.True),
 		may("timeouts", timeoutsForm),
 	}, engineGives(cty.String, "id", "qualified_name", "hardware", "model_revision_id", "status"),
@@ -154,7 +154,7 @@ func (f form) cty() cty.Type {
 	switch f.of {
 	case number, wholeNumber:
 		return cty.Number
-	case flag:
+	case boolean:
 		return cty.Bool
 	case list:
 		return cty.List(f.elem.cty())
