@@ -51,8 +51,8 @@ func (r *deploymentResource) awaitDeployment(ctx context.Context, endpoint, id s
 }
 
 // Delete takes the deployment out of the split, stops it, lets its replicas finish
-// and deletes it. A rollout that it is a side of is named at once: nothing is
-// cancelled or stopped on the way.
+// and deletes it. A rollout that holds it is waited for while it is being cancelled,
+// and else named: nothing is cancelled or stopped on the way.
 func (r *deploymentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var m deploymentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &m)...)
@@ -73,7 +73,11 @@ func (r *deploymentResource) Delete(ctx context.Context, req resource.DeleteRequ
 		addRefusal(&resp.Diagnostics, tried, err)
 		return
 	}
-	if active, found, err := r.engine.client.ActiveRollout(ctx, endpoint); err == nil && found && (active.SourceDeploymentID == id || active.TargetDeploymentID == id) {
+	switch free, err := r.awaitRelease(ctx, endpoint, id); {
+	case err != nil:
+		addRefusal(&resp.Diagnostics, tried, err)
+		return
+	case !free:
 		addHeld(ctx, r.engine, &resp.Diagnostics, tried, endpoint)
 		return
 	}
@@ -86,6 +90,47 @@ func (r *deploymentResource) Delete(ctx context.Context, req resource.DeleteRequ
 		}
 		addRefusal(&resp.Diagnostics, tried, err)
 	}
+}
+
+// cancelBegins is how long a rollout's own destroy may take to begin with its cancel.
+// Where the rollout's source is inferred nothing refers to this deployment, so that
+// Terraform destroys both at once.
+const cancelBegins = 10 * time.Second
+
+// awaitRelease waits until no rollout needs a deployment: for a cancel to begin, and
+// then for it to end. It reports false for a rollout that goes on.
+func (r *deploymentResource) awaitRelease(ctx context.Context, endpoint, id string) (free bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, freezeWithin)
+	defer cancel()
+	patience := time.Now().Add(cancelBegins)
+	for {
+		holder, found, err := r.holder(ctx, endpoint, id)
+		if err != nil || !found {
+			return !found, err
+		}
+		if holder.State != engineclient.StateCancelling && time.Now().After(patience) {
+			return false, nil
+		}
+		tflog.Info(ctx, fmt.Sprintf("deployment %s waits for rollout %s, which is %s", id, holder.ID, engineclient.Short(holder.State)))
+		timer := time.NewTimer(fastPoll)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false, ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// holder is the endpoint's active rollout if it needs a deployment: as one of its
+// sides, or since it has the lock on a split that the deployment is to leave.
+func (r *deploymentResource) holder(ctx context.Context, endpoint, id string) (api.Rollout, bool, error) {
+	active, found, err := r.engine.client.ActiveRollout(ctx, endpoint)
+	if err != nil || !found || active.SourceDeploymentID == id || active.TargetDeploymentID == id {
+		return active, found, err
+	}
+	e, err := r.engine.client.GetEndpoint(ctx, endpoint)
+	return active, err == nil && weightIn(e.TrafficSplit, id) > 0, err
 }
 
 // remove keeps the order in which no request loses its replica: out of the split,

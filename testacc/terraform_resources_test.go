@@ -138,6 +138,23 @@ func TestTerraformDestroyThatCancelsFreezesTheSplit(t *testing.T) {
 	}})
 }
 
+// With an inferred source nothing in HCL ties the source to the rollout, so that a
+// destroy begins with both at once: the deployment waits until the cancel is through.
+func TestTerraformDestroyThatCancelsFreesAnInferredSource(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	h := e.house("canary = { steps = [{ traffic = 50 }, { traffic = 100 }], step_interval = \"1h\" }\n  wait = false\n  destroy_behavior = \"cancel\"")
+	w := newWorkspace(t, e, realHouse(e.house("")))
+	w.apply(t)
+	w.write(t, strings.Replace(realHouse(h), "  source_deployment_id = sluice_deployment.stable.id\n", "", 1))
+	w.apply(t)
+	r := e.activeRollout(t)
+	e.reaches(t, r.EndpointID, r.ID, "STABILIZING")
+	out, code := w.run(t, "destroy", "-auto-approve", "-no-color", "-input=false")
+	require.Zero(t, code, out)
+	require.Contains(t, out, "4 destroyed")
+}
+
 // A rollout whose record somebody deleted is planned anew while there is traffic to
 // move. Once its target serves alone there is none: an error that says so, at plan,
 // from which removing it or swapping the sides leads on.
