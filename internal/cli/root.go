@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/serve"
 )
 
 // Exit codes.
@@ -169,6 +170,13 @@ func (a *app) printError(err error) {
 			body.Error.Type, body.Error.Code = e.Type, &e.Code
 		}
 		_ = a.printJSON(body)
+		return
+	}
+	var file *serve.FileError
+	if errors.As(err, &file) { // a mistake a line
+		for _, problem := range file.Problems {
+			_ = render.Line(a.Err, "error: "+render.Inert(problem), a.options(time.Time{}))
+		}
 		return
 	}
 	_ = render.Line(a.Err, "error: "+render.Inert(err.Error()), a.options(time.Time{}))

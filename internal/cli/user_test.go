@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -224,4 +225,11 @@ func TestAProbeThatIsToldToEndPrintsItsTally(t *testing.T) {
 	cancel()
 	require.Equal(t, 0, <-code, out.String())
 	require.Contains(t, out.String(), "0 non-200")
+}
+
+func TestEachMistakeInTheFileHasItsLine(t *testing.T) {
+	path := t.TempDir() + "/engine.yaml"
+	require.NoError(t, os.WriteFile(path, []byte("fleet:\n  drivr: process\nconfigs:\n  - hardwear: h\n"), 0o600))
+	r := shell{t, nil}.run("serve", "--data", t.TempDir(), "--config", path).exits(cli.ExitFailed, `engine.yaml:2: "drivr"`, `engine.yaml:4: "hardwear"`)
+	require.Equal(t, 2, strings.Count(r.errs, "\n"))
 }

@@ -1,14 +1,14 @@
 package serve
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -128,11 +128,21 @@ type Span time.Duration
 // UnmarshalYAML reads a duration and refuses a negative one.
 func (s *Span) UnmarshalYAML(node *yaml.Node) error {
 	d, err := time.ParseDuration(node.Value)
-	if err != nil || d < 0 {
+	switch {
+	case err != nil && node.Kind == yaml.ScalarNode && isNumber(node.Value):
+		return fmt.Errorf("line %d: duration %s has no unit: use %ss or, say, 10m", node.Line, node.Value, node.Value)
+	case err != nil:
 		return fmt.Errorf("line %d: %q is not a duration such as 90s or 10m", node.Line, node.Value)
+	case d < 0:
+		return fmt.Errorf("line %d: duration %s is negative", node.Line, node.Value)
 	}
 	*s = Span(d)
 	return nil
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(s, 64)
+	return err == nil
 }
 
 // ReadFile reads and checks a configuration file; an empty path is the defaults.
@@ -145,13 +155,8 @@ func ReadFile(path string) (File, error) {
 	if err != nil {
 		return f, fmt.Errorf("read the configuration: %w", err)
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return f, fmt.Errorf("%s: %w", path, err)
-	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return f, fmt.Errorf("%s: holds more than one YAML document; keep one", path)
+	if err := decodeFile(path, text, &f); err != nil {
+		return f, err
 	}
 	err = f.Check()
 	var wrong *fieldError
@@ -167,21 +172,7 @@ type fieldError struct {
 	message string
 }
 
-func (e *fieldError) Error() string {
-	var b strings.Builder
-	for _, p := range e.path {
-		switch p := p.(type) {
-		case int:
-			fmt.Fprintf(&b, "[%d]", p)
-		case string:
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(p)
-		}
-	}
-	return b.String() + ": " + e.message
-}
+func (e *fieldError) Error() string { return fieldAt(e.path) + ": " + e.message }
 
 func wrongField(path []any, format string, args ...any) error {
 	return &fieldError{path: path, message: fmt.Sprintf(format, args...)}
@@ -230,6 +221,9 @@ func (f File) Check() error {
 	if f.Project.Slug != "" && !slugForm.MatchString(f.Project.Slug) {
 		return wrongField(at("project", "slug"), "%q: use lower-case letters, digits and dashes", f.Project.Slug)
 	}
+	if n := f.Gateway.MaxBodyBytes; n < 0 {
+		return wrongField(at("gateway", "max_body_bytes"), "%d is negative", n)
+	}
 	if d := f.Fleet.Driver; d != "" && d != driverProcess && d != driverSimulated {
 		return wrongField(at("fleet", "driver"), "%q: use %s or %s", d, driverProcess, driverSimulated)
 	}
@@ -244,6 +238,9 @@ func (f File) Check() error {
 		case hardware[h.ID]:
 			return wrongField(at("hardware", i, "id"), "%q stands twice", h.ID)
 		}
+		if err := h.check(at("hardware", i)); err != nil {
+			return err
+		}
 		hardware[h.ID] = true
 	}
 	seen := map[string]bool{}
@@ -252,6 +249,30 @@ func (f File) Check() error {
 			return err
 		}
 		seen[c.ID] = true
+	}
+	return nil
+}
+
+// check refuses numbers that nothing can have.
+func (h HardwareFile) check(path []any) error {
+	under := func(key ...any) []any { return append(slices.Clone(path), key...) }
+	for key, n := range map[string]int{"gpu_count": h.GPUCount, "gpu_memory_gib": h.GPUMemoryGiB, "price_cents_per_hour": h.PriceCentsPerHour} {
+		if n < 0 {
+			return wrongField(under(key), "%d is negative", n)
+		}
+	}
+	if c := h.Capacity; c != nil && *c < 0 {
+		return wrongField(under("capacity"), "%d is negative; leave it out for no limit but the GPUs'", *c)
+	}
+	seen := map[int]bool{}
+	for i, gpu := range h.GPUs {
+		switch {
+		case gpu < 0:
+			return wrongField(under("gpus", i), "%d is negative", gpu)
+		case seen[gpu]:
+			return wrongField(under("gpus", i), "GPU %d stands twice", gpu)
+		}
+		seen[gpu] = true
 	}
 	return nil
 }
@@ -283,14 +304,36 @@ func (f File) checkConfig(c ConfigFile, path []any, hardware, seen map[string]bo
 	case len(c.Models) == 0:
 		return wrongField(under("models"), "%s names no models; \"*\" stands for any", c.ID)
 	case !hardware[c.Hardware]:
-		return wrongField(under("hardware"), "%q is not in the inventory", c.Hardware)
+		return wrongField(under("hardware"), "%q is not in the inventory%s", c.Hardware, meant(c.Hardware, slices.Sorted(maps.Keys(hardware))))
 	case len(c.Command) == 0 && f.Fleet.Driver != driverSimulated:
 		return wrongField(under("command"), "%s has no command", c.ID)
+	}
+	for i, arg := range c.Command {
+		if got, right := misspelt(arg); got != "" {
+			return wrongField(append(under("command"), i), "%s is not a placeholder; did you mean %s?", got, right)
+		}
+	}
+	if s := c.Probe.Status; s != 0 && (s < 100 || s > 599) {
+		return wrongField(append(under("probe"), "status"), "%d is not an HTTP status", s)
+	}
+	if n := c.Probe.Failures; n < 0 {
+		return wrongField(append(under("probe"), "failures"), "%d is negative", n)
 	}
 	if _, err := c.modelServer(""); err != nil {
 		return wrongField(under("simulated"), "%s", err)
 	}
 	return nil
+}
+
+// meant suggests a name, or lists those that there are.
+func meant(word string, of []string) string {
+	if near := nearest(word, of); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	if len(of) == 0 {
+		return ", which is empty"
+	}
+	return ": " + strings.Join(of, ", ")
 }
 
 const (

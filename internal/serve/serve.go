@@ -91,6 +91,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.close(context.WithoutCancel(ctx)))
 	}
+	if len(o.File.Configs) == 0 {
+		s.log.Warn("the configuration declares no configs, so no model can be deployed; see docs/engine.md")
+	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	s.launch(run)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -274,9 +275,9 @@ func TestConfigurationErrorsNameTheLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, says string
 	}{
-		"an unknown field":     {"project:\n  slug: a\n  sulg: b\n", "line 3: field sulg not found"},
-		"a bad duration":       {"timings:\n  propagation: soon\n", `line 2: "soon" is not a duration`},
-		"a negative duration":  {"timings:\n  propagation: -1s\n", "line 2"},
+		"an unknown field":     {"project:\n  slug: a\n  sulg: b\n", `engine.yaml:3: "sulg" is not a setting here; did you mean "slug"?`},
+		"a bad duration":       {"timings:\n  propagation: soon\n", `engine.yaml:2: "soon" is not a duration`},
+		"a negative duration":  {"timings:\n  propagation: -1s\n", "engine.yaml:2: duration -1s is negative"},
 		"a bad slug":           {"project:\n  slug: A B\n", "engine.yaml:2: project.slug"},
 		"an unknown driver":    {"# c\nfleet:\n  driver: magic\n", "engine.yaml:3: fleet.driver"},
 		"unknown hardware":     {"hardware:\n  - id: h\nconfigs:\n  - id: cr_a\n    models: [m]\n    command: [x]\n    hardware: g\n", "engine.yaml:7: configs[0].hardware"},
@@ -286,8 +287,18 @@ func TestConfigurationErrorsNameTheLine(t *testing.T) {
 		"a bad latency":        {"fleet: {driver: simulated}\nhardware:\n  - id: h\nconfigs:\n  - id: cr_a\n    models: [m]\n    hardware: h\n    simulated:\n      latency: slow\n", "configs[0].simulated"},
 		"slot too long":        {"timings:\n  minimum_window: 1s\n", "meter.slot"},
 		"window below minimum": {"timings:\n  default_window: 30s\n", "engine.yaml:2: timings.default_window"},
+		"a field far off":      {"project:\n  colour: red\n", `engine.yaml:2: "colour" is not a setting here; there are id, name, slug, organization`},
+		"a bare number":        {"timings:\n  propagation: 30\n", "engine.yaml:2: duration 30 has no unit: use 30s"},
+		"a text for a number":  {"hardware:\n  - id: h\n    capacity: many\n", `engine.yaml:3: "many" is not a whole number`},
+		"a list for a block":   {"fleet: [a]\n", "engine.yaml:1: a list stands where a block of settings belongs"},
+		"a key twice":          {"fleet:\n  driver: process\n  driver: process\n", `engine.yaml:3: "driver" stands twice, first on line 2`},
+		"negative capacity":    {"hardware:\n  - id: h\n    capacity: -5\n", "engine.yaml:3: hardware[0].capacity: -5 is negative"},
+		"a GPU twice":          {"hardware:\n  - id: h\n    gpus: [0, 0]\n", "engine.yaml:3: hardware[0].gpus[1]: GPU 0 stands twice"},
+		"misspelt hardware":    {"hardware:\n  - id: h100\nconfigs:\n  - id: cr_a\n    models: [m]\n    command: [x]\n    hardware: h10\n", `engine.yaml:7: configs[0].hardware: "h10" is not in the inventory; did you mean "h100"?`},
+		"a placeholder":        {"hardware:\n  - id: h\nconfigs:\n  - id: cr_a\n    models: [m]\n    hardware: h\n    command:\n      - x\n      - \"{modle}\"\n", "engine.yaml:9: configs[0].command[1]: {modle} is not a placeholder; did you mean {model}?"},
+		"a status":             {"hardware:\n  - id: h\nconfigs:\n  - id: cr_a\n    models: [m]\n    hardware: h\n    command: [x]\n    probe: {status: 20}\n", "engine.yaml:8: configs[0].probe.status"},
 		"two documents":        {"project: {slug: a}\n---\nproject: {slug: b}\n", "more than one"},
-		"not YAML":             {"project: [\n", "line"},
+		"not YAML":             {"project: [\n", "engine.yaml:1: did not find"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "engine.yaml")
@@ -304,4 +315,31 @@ func TestConfigurationErrorsNameTheLine(t *testing.T) {
 	require.NoError(t, f.Check(), "the defaults can be run")
 	_, err = serve.ReadFile(filepath.Join("..", "..", "examples", "engine", "demo.yaml"))
 	require.NoError(t, err)
+}
+
+// Only the first mistake was told, with the name of a Go type.
+func TestEveryUnknownSettingIsToldAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "engine.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("fleet:\n  drivr: process\nconfigs:\n  - hardwear: h\n"), 0o600))
+	_, err := serve.ReadFile(path)
+	require.ErrorContains(t, err, `engine.yaml:2: "drivr" is not a setting here; did you mean "driver"?`)
+	require.ErrorContains(t, err, `engine.yaml:4: "hardwear" is not a setting here; did you mean "hardware"?`)
+	require.NotContains(t, err.Error(), "serve.")
+}
+
+func TestBracesOfACommandsOwnAreLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "engine.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("hardware:\n  - id: h\nconfigs:\n  - id: cr_a\n    models: [m]\n    hardware: h\n    command: [x, '{\"a\": {}}', '{messages}', '{port}']\n"), 0o600))
+	_, err := serve.ReadFile(path)
+	require.NoError(t, err)
+}
+
+func TestAnEngineThatCanRunNothingSaysSo(t *testing.T) {
+	var log bytes.Buffer
+	o := options(t, t.TempDir())
+	o.File.Configs, o.Logger = nil, slog.New(slog.NewTextHandler(&log, nil))
+	s, err := serve.Start(t.Context(), o)
+	require.NoError(t, err)
+	require.NoError(t, stop(s))
+	require.Contains(t, log.String(), "no configs")
 }
