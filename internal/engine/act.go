@@ -15,7 +15,7 @@ func (e *Engine) act(ctx context.Context, r rollout.Rollout, effect rollout.Effe
 	case rollout.SetBounds:
 		return e.setBounds(ctx, r, effect)
 	case rollout.SetSplit:
-		return e.setSplit(ctx, r, effect.Percent)
+		return e.setSplit(ctx, r, effect)
 	case rollout.ReleaseSplit:
 		return e.releaseSplit(ctx, r, effect.Percent)
 	}
@@ -26,9 +26,9 @@ func (e *Engine) act(ctx context.Context, r rollout.Rollout, effect rollout.Effe
 // between. A cancel that was accepted must never lose to a shift that was on its way.
 var errSuperseded = errors.New("a control came between the decision and its effect")
 
-// bring writes an effect into the records, as long as the rollout is still the one
-// that was decided upon.
-func (e *Engine) bring(ctx context.Context, r rollout.Rollout, change func() (rollout.Change, error)) error {
+// bring writes an effect into the records, as long as the rollout and the bounds of
+// both sides are still those that were decided upon.
+func (e *Engine) bring(ctx context.Context, r rollout.Rollout, seen *rollout.Seen, change func() (rollout.Change, error)) error {
 	return e.update(ctx, func() (rollout.Change, error) {
 		now, err := e.Store.Rollout(ctx, r.ID)
 		if err != nil {
@@ -38,14 +38,44 @@ func (e *Engine) bring(ctx context.Context, r rollout.Rollout, change func() (ro
 			return rollout.Change{}, errSuperseded
 		}
 		c, err := change()
+		if err != nil || c.Empty() {
+			return c, err
+		}
 		c.Require = []rollout.Ref{{Kind: rollout.KindRollout, ID: r.ID, Version: r.Version}}
-		return c, err
+		if seen != nil {
+			sides, err := e.unedited(ctx, r, *seen)
+			if err != nil {
+				return rollout.Change{}, err
+			}
+			c.Require = append(c.Require, sides...)
+		}
+		return c, nil
 	})
+}
+
+// unedited requires both sides as they are, unless somebody has edited their bounds
+// since the decision: an operator's edit wins, and the rollout is decided again with it.
+func (e *Engine) unedited(ctx context.Context, r rollout.Rollout, seen rollout.Seen) ([]rollout.Ref, error) {
+	source, err := e.Store.Deployment(ctx, r.Spec.Source)
+	if err != nil {
+		return nil, err
+	}
+	target, err := e.Store.Deployment(ctx, r.Spec.Target)
+	if err != nil {
+		return nil, err
+	}
+	if source.Bounds != seen.Source || target.Bounds != seen.Target {
+		return nil, errSuperseded
+	}
+	return []rollout.Ref{
+		{Kind: rollout.KindDeployment, ID: source.ID, Version: source.Version},
+		{Kind: rollout.KindDeployment, ID: target.ID, Version: target.Version},
+	}, nil
 }
 
 func (e *Engine) setBounds(ctx context.Context, r rollout.Rollout, effect rollout.Effect) error {
 	var d rollout.Deployment
-	err := e.bring(ctx, r, func() (rollout.Change, error) {
+	err := e.bring(ctx, r, effect.Seen, func() (rollout.Change, error) {
 		var err error
 		if d, err = e.Store.Deployment(ctx, effect.Deployment); err != nil {
 			return rollout.Change{}, err
@@ -69,8 +99,9 @@ func (e *Engine) setBounds(ctx context.Context, r rollout.Rollout, effect rollou
 	return e.ensure(ctx, d)
 }
 
-func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, percent int) error {
-	err := e.bring(ctx, r, func() (rollout.Change, error) {
+func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, effect rollout.Effect) error {
+	percent := effect.Percent
+	err := e.bring(ctx, r, effect.Seen, func() (rollout.Change, error) {
 		ep, err := e.Store.Endpoint(ctx, r.EndpointID)
 		if err != nil {
 			return rollout.Change{}, err

@@ -37,9 +37,10 @@ type Decide func(r rollout.Rollout, o rollout.Observed, now time.Time) rollout.D
 // Engine carries out commands and runs rollouts.
 type Engine struct {
 	Config
-	serving map[string]rollout.ServingConfig
-	runner  *runner
-	routes  *routes
+	serving   map[string]rollout.ServingConfig
+	runner    *runner
+	routes    *routes
+	returning returning
 }
 
 // New makes an engine. Run must be called for anything to move.
@@ -83,6 +84,7 @@ func (e *Engine) Load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load deployments: %w", err)
 	}
+	e.returning.begin(e.Now(), deployments)
 	for _, d := range deployments {
 		if err := e.ensure(ctx, d); err != nil {
 			e.Logger.Error("load a deployment", "deployment", d.ID, "error", err)

@@ -13,7 +13,7 @@ import (
 // A pause and a cancel need the split alone: neither waits for a fleet that is down.
 func (e *Engine) observe(ctx context.Context, r rollout.Rollout, failing string, now time.Time) (rollout.Observed, error) {
 	split, err := e.observeSplit(ctx, r, failing)
-	o := rollout.Observed{Split: split}
+	o := rollout.Observed{Split: split, Since: e.returning.began()}
 	if err != nil {
 		return o, fmt.Errorf("observe the split: %w", err)
 	}
@@ -28,10 +28,10 @@ func (e *Engine) observe(ctx context.Context, r rollout.Rollout, failing string,
 	if err != nil {
 		return o, fmt.Errorf("observe the target: %w", err)
 	}
-	if o.Source, err = e.observeSide(ctx, source); err != nil {
+	if o.Source, err = e.observeSide(ctx, r, source, now); err != nil {
 		return o, fmt.Errorf("observe the source: %w", err)
 	}
-	if o.Target, err = e.observeSide(ctx, target); err != nil {
+	if o.Target, err = e.observeSide(ctx, r, target, now); err != nil {
 		return o, fmt.Errorf("observe the target: %w", err)
 	}
 	if o.Capacity, _, err = e.capacity(ctx, source, target); err != nil {
@@ -48,14 +48,15 @@ func (e *Engine) observe(ctx context.Context, r rollout.Rollout, failing string,
 	return o, nil
 }
 
-func (e *Engine) observeSide(ctx context.Context, d rollout.Deployment) (rollout.Side, error) {
+func (e *Engine) observeSide(ctx context.Context, r rollout.Rollout, d rollout.Deployment, now time.Time) (rollout.Side, error) {
 	s, err := e.Fleet.Observe(ctx, d.ID)
 	if err != nil {
 		return rollout.Side{}, err
 	}
+	cold := e.serving[d.Config].ColdStart
 	return rollout.Side{
 		Bounds: d.Bounds, Desired: s.Desired, Scheduled: s.Scheduled, Ready: s.Ready, Draining: s.Draining,
-		Unplaced: s.Unplaced, Message: s.Message, ColdStart: e.serving[d.Config].ColdStart,
+		Unplaced: s.Unplaced, Message: s.Message, ColdStart: cold, Returning: e.returning.awaited(d, s, cold+r.Timings.ReadyDeadline, now),
 	}, nil
 }
 

@@ -99,7 +99,7 @@ func inWorldWith(t *testing.T, p ports, test func(t *testing.T, w *world)) {
 		w.start()
 		test(t, w)
 		w.stop()
-		require.NoError(t, f.Close(context.Background()))
+		require.NoError(t, w.fleet.Close(context.Background()))
 		require.NoError(t, disk.Close())
 	})
 }

@@ -26,7 +26,7 @@ func TestARequestCountsInTheSlotInWhichItEnds(t *testing.T) {
 	c.pass(time.Second)
 	assert.Zero(t, read(t, m, latencyAvg("dep_a", start, start.Add(2*time.Second))).Samples)
 	r := read(t, m, latencyAvg("dep_a", start.Add(2*time.Second), start.Add(3*time.Second)))
-	assert.Equal(t, rollout.Reading{Value: 2500, Samples: 1, Complete: true}, r)
+	assert.Equal(t, rollout.Reading{Value: 2500, Samples: 1, Touched: true, Complete: true}, r)
 }
 
 func TestAStreamOfTheSplitBeforeIsNotJudged(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAStreamOfTheSplitBeforeIsNotJudged(t *testing.T) {
 	q := errorRate("dep_a", start, start.Add(time.Second))
 	assert.InDelta(t, 0.5, read(t, m, q).Value, 0)
 	q.MinGeneration = 8
-	assert.Equal(t, rollout.Reading{Samples: 1, Complete: true}, read(t, m, q))
+	assert.Equal(t, rollout.Reading{Samples: 1, Touched: true, Complete: true}, read(t, m, q))
 }
 
 func TestTheWindowIsAlignedInward(t *testing.T) {
@@ -70,8 +70,8 @@ func TestACanceledRequestIsNeitherErrorNorSuccess(t *testing.T) {
 	serve(m, c, "dep_a", 1, 200*time.Millisecond, ServerError)
 	c.pass(time.Second)
 	to := start.Add(time.Second)
-	assert.Equal(t, rollout.Reading{Value: 0.5, Samples: 2, Complete: true}, read(t, m, errorRate("dep_a", start, to)))
-	assert.Equal(t, rollout.Reading{Value: 150, Samples: 2, Complete: true}, read(t, m, latencyAvg("dep_a", start, to)))
+	assert.Equal(t, rollout.Reading{Value: 0.5, Samples: 2, Touched: true, Complete: true}, read(t, m, errorRate("dep_a", start, to)))
+	assert.Equal(t, rollout.Reading{Value: 150, Samples: 2, Touched: true, Complete: true}, read(t, m, latencyAvg("dep_a", start, to)))
 	assert.InDelta(t, 0.8, read(t, m, inflight(start, to)).Value, 1e-9, "it was in flight, though")
 }
 
@@ -98,7 +98,7 @@ func TestWithoutAReadyReplicaInflightIsNotAvailable(t *testing.T) {
 	serve(m, c, "dep_a", 1, 500*time.Millisecond, ServerError)
 	c.pass(time.Second)
 	r := read(t, m, inflight(start, start.Add(time.Second)))
-	assert.Equal(t, rollout.Reading{Complete: true}, r)
+	assert.Equal(t, rollout.Reading{Touched: true, Complete: true}, r)
 	assert.Equal(t, 1, read(t, m, errorRate("dep_a", start, start.Add(time.Second))).Samples)
 }
 
@@ -274,4 +274,31 @@ func TestAShareIsToldFromTheSplitsAnswersSinceTheShift(t *testing.T) {
 	assert.EqualValues(t, 4, m.SplitAnswers("dep_a", 2))
 	assert.EqualValues(t, 11, m.SplitAnswers("dep_a", 0))
 	assert.Zero(t, m.SplitAnswers("dep_b", 0))
+}
+
+func TestRequestsThatHangAreNotAnIdleEndpoint(t *testing.T) {
+	c := newClock()
+	m, start := meterAt(c), c.now()
+	m.SetReady("dep_a", 1)
+	for range 10 {
+		defer m.Begin("dep_a", 1).End(Canceled)
+	}
+	c.pass(5 * time.Second)
+	q := latencyAvg("dep_a", start.Add(time.Second), start.Add(4*time.Second))
+	assert.Equal(t, rollout.Reading{Touched: true, Complete: true}, read(t, m, q), "nothing ended, but somebody waits")
+	q.Metric, q.Stat = rollout.InflightRequests, ""
+	r := read(t, m, q)
+	assert.InDelta(t, 10, r.Value, 0.01)
+	assert.Equal(t, 1, r.Samples)
+	assert.False(t, read(t, m, latencyAvg("dep_b", start.Add(time.Second), start.Add(4*time.Second))).Touched)
+}
+
+func TestAWindowBeyondTheRetentionIsNotComplete(t *testing.T) {
+	c := newClock()
+	m, start := meterAt(c), c.now()
+	for range 40 {
+		serve(m, c, "dep_a", 1, time.Minute, OK)
+	}
+	assert.False(t, read(t, m, latencyAvg("dep_a", start, c.now())).Complete, "forty minutes are more than it remembers")
+	assert.True(t, read(t, m, latencyAvg("dep_a", c.now().Add(-4*time.Minute), c.now())).Complete)
 }

@@ -16,10 +16,12 @@ type window struct {
 // Read answers a query from the slots that lie wholly inside its window.
 //
 // Samples counts the requests that ended in the window: answered ones for
-// latency and error rate, canceled ones too for in-flight. With no sample there
-// is no value. For inflight_requests a window without a ready replica is not
-// available and has no samples either. An unknown metric or statistic is an
-// error, an unknown deployment is a reading without samples.
+// latency and error rate, canceled ones too for in-flight, which has a sample as
+// soon as any request was under way. With no sample there is no value. For
+// inflight_requests a window without a ready replica is not available and has no
+// samples either. A window that reaches further back than the retention is not
+// complete. An unknown metric or statistic is an error, an unknown deployment is a
+// reading without samples.
 func (m *Meter) Read(ctx context.Context, q rollout.Query) (rollout.Reading, error) {
 	if err := ctx.Err(); err != nil {
 		return rollout.Reading{}, err
@@ -29,7 +31,7 @@ func (m *Meter) Read(ctx context.Context, q rollout.Query) (rollout.Reading, err
 	}
 	in := m.align(span{nanos(q.From), nanos(q.To)})
 	now := m.now().UnixNano()
-	complete := in.from < in.to && m.watch.missing(in, span{m.started, now}) <= m.tolerance
+	complete := in.from < in.to && in.from >= now-m.retention && m.watch.missing(in, span{m.started, now}) <= m.tolerance
 	var w window
 	if l := m.known(q.Deployment); l != nil {
 		l.collect(&w, in, now, q.MinGeneration)
@@ -109,13 +111,16 @@ func (w *window) mergeSketch(b []byte) {
 // reading makes the one number that the query asks for.
 func (w *window) reading(q rollout.Query) rollout.Reading {
 	answered := w.answered()
-	r := rollout.Reading{Samples: int(answered)}
+	r := rollout.Reading{Samples: int(answered), Touched: w.inflight > 0 || answered+w.counts[Canceled] > 0}
 	switch {
 	case q.Metric == rollout.InflightRequests:
 		if w.ready == 0 {
-			return rollout.Reading{}
+			return rollout.Reading{Touched: r.Touched}
 		}
 		r.Samples = int(answered + w.counts[Canceled])
+		if r.Touched {
+			r.Samples = max(r.Samples, 1) // requests that hang are what this metric is for
+		}
 		r.Value = float64(w.inflight) / float64(w.ready)
 	case answered == 0:
 	case q.Metric == rollout.RouterErrorRate:

@@ -66,8 +66,13 @@ func (d *decider) decide() {
 	case Cancelling:
 		d.freeze()
 	case Paused:
-		if d.r.Hold != nil { // what a park began before the person's pause is still brought about
-			d.reviseHold()
+		// A person's pause keeps the engine from going on, not from serving: when
+		// replicas die meanwhile, the split is held at what the others can carry. One
+		// that a person set above the step's own is theirs.
+		if d.r.Hold == nil && d.r.Percent > d.r.Rung().Percent {
+			return
+		}
+		if d.reviseHold(); !d.changed {
 			d.hold()
 		}
 	case Pending, Canceled, Completed:
@@ -189,7 +194,7 @@ func (d *decider) hold() {
 // more may die, and what was to be held may no longer be what can be served, or no
 // longer be needed, by the time that the routers can be told.
 func (d *decider) reviseHold() {
-	if !d.o.Split.Held || d.r.Percent <= d.r.Journey.Seed {
+	if !d.o.Split.Held || d.r.Percent <= d.r.Journey.Seed || d.returning() {
 		return
 	}
 	source, target := d.o.Source.serving(), d.o.Target.serving()
@@ -308,7 +313,14 @@ func headline(c Category) string {
 	return string(c)
 }
 
-func (d *decider) act(e Effect)  { d.effects = append(d.effects, e) }
+// act asks for an effect, and says on which bounds it was decided.
+func (d *decider) act(e Effect) {
+	if e.Kind != ReleaseSplit {
+		e.Seen = &Seen{Source: d.o.Source.Bounds, Target: d.o.Target.Bounds}
+	}
+	d.effects = append(d.effects, e)
+}
+
 func (d *decider) tell(e Event)  { d.events, d.changed = append(d.events, e), true }
 func (d *decider) enter(p Phase) { d.r.enter(p, d.now); d.changed = true }
 func (d *decider) happen(h Happening) {

@@ -99,6 +99,9 @@ func (d *decider) gate() {
 	case VerdictPass:
 		d.pass()
 	case VerdictUnavailable:
+		if d.soakAgain() {
+			return
+		}
 		d.park(MetricsUnavailable, firstReason(g.Rows, VerdictUnavailable), g.Rows)
 	case VerdictBreached:
 		if d.confirmedByPeeks(g.Breached()) {
@@ -130,10 +133,29 @@ func (d *decider) confirm() {
 	case v == VerdictBreached:
 		d.park(MetricRegression, firstReason(g.Rows, VerdictBreached), g.Rows)
 	case v == VerdictUnavailable:
+		if d.soakAgain() {
+			return
+		}
 		d.park(MetricsUnavailable, firstReason(g.Rows, VerdictUnavailable), g.Rows)
 	default:
 		d.park(MetricsUnavailable, "a breach was seen, and the traffic ended before it could be confirmed", g.Rows)
 	}
+}
+
+// soakAgain begins the soak anew after a restart of the engine has left a gap in this
+// step's readings: they are whole from its start on. Each restart costs at most one.
+func (d *decider) soakAgain() bool {
+	gap := slices.ContainsFunc(d.o.Readings, func(r Reading) bool { return !r.Complete })
+	if !gap || !d.o.Since.After(d.r.SteadySince) {
+		return false
+	}
+	d.r.SteadySince, d.r.Peeks = d.o.Since, nil
+	d.tell(d.r.event(d.now, EventSoakAgain, "step %d of %d soaks again: a restart left a gap in its readings", d.r.Step+1, len(d.r.Steps)))
+	if d.r.State == Running {
+		d.happen(SoakBegan)
+	}
+	d.enter(PhaseSoaking)
+	return true
 }
 
 // confirmAt is when the confirmation looks next.

@@ -204,12 +204,31 @@ func (d *decider) underServedNow() bool {
 	if source >= need.Source && target >= need.Target {
 		return false
 	}
+	if d.returning() {
+		d.awaitReturn()
+		return true
+	}
 	hold := d.r.Journey.Servable(d.r.Percent, source, target)
 	if hold != d.r.Percent {
 		d.r.Hold = ptr(hold)
 	}
 	d.park(UnderServed, fmt.Sprintf("at %d%% the pair needs %d source and %d target replica(s) ready, and %d and %d are; holding %d%%. Restore capacity and resume, or cancel", d.r.Percent, need.Source, need.Target, source, target, hold), nil)
 	return true
+}
+
+// returning reports whether what is missing may be on its way back: an engine that
+// was stopped in order has ended its replicas, and its next start is no replica's
+// death.
+func (d *decider) returning() bool { return d.o.Source.Returning || d.o.Target.Returning }
+
+// awaitReturn does the step again from its first check, since nothing that was
+// measured over the stop tells of a steady state.
+func (d *decider) awaitReturn() {
+	if d.r.Phase.settled() {
+		d.r.SteadySince, d.r.Peeks = time.Time{}, nil
+		d.happen(StepBegan)
+		d.enter(PhaseChecking)
+	}
 }
 
 // forbidden parks when an operator's edit keeps a side below what its share needs:

@@ -38,6 +38,7 @@ const (
 	EventHeld             EventType = "rollout.split_held"
 	EventPropagated       EventType = "rollout.propagated"
 	EventSourceDrained    EventType = "rollout.source_drained"
+	EventSoakAgain        EventType = "rollout.soak_restarted"
 	EventGateSkipped      EventType = "rollout.gate_skipped"
 	EventStepPassed       EventType = "rollout.step_passed"
 	EventCompleted        EventType = "rollout.completed"

@@ -210,8 +210,11 @@ func judgeAll(rules []Rule, readings []Reading) Judgement {
 	}
 	for i, r := range rules {
 		source, target := at(2*i), at(2*i+1)
-		if source.Samples > 0 || target.Samples > 0 || !source.Complete || !target.Complete {
-			g.Idle = false
+		// A side whose every request hangs is anything but idle.
+		for _, side := range []Reading{source, target} {
+			if side.Samples > 0 || side.Touched || !side.Complete {
+				g.Idle = false
+			}
 		}
 		g.Rows = append(g.Rows, Judge(r, source, target))
 	}

@@ -59,10 +59,17 @@ func NewJourney(s Spec, b Basis, t Timings) (Journey, []Problem) {
 	if j.FinalSource > j.Source {
 		ps.add("finalSourceReplicas", fmt.Sprintf("%d replicas cannot be left on a source that has %d", j.FinalSource, j.Source), "a rollout never scales its source up")
 	}
+	if s.Strategy == Rolling && j.FinalTarget > MaxBatches {
+		ps.add("finalTargetReplicas", fmt.Sprintf("a rolling rollout takes one batch a target replica, and %d are above the limit of %d", j.FinalTarget, MaxBatches), "use a canary, whose steps move many at once")
+		return j, ps
+	}
 	if s.Strategy == Rolling {
 		j.Rungs = rollingRungs(j, b)
 	} else {
 		j.Rungs = stagedRungs(&ps, s, j, b)
+	}
+	for _, r := range j.Rungs {
+		j.LandingMax = max(j.LandingMax, r.Target) // a step may ask for more than the end has
 	}
 	return j, ps
 }

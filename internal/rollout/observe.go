@@ -9,6 +9,7 @@ type Observed struct {
 	Split    Split
 	Capacity Capacity
 	Readings []Reading // in the order of Wants, at the same instant
+	Since    time.Time // when this engine began to watch; zero for always
 }
 
 // Side is one deployment of the pair.
@@ -21,6 +22,7 @@ type Side struct {
 	Unplaced  int // wanted without capacity
 	Message   string
 	ColdStart time.Duration // budget of one replica from start to ready
+	Returning bool          // the engine began not long ago, and has not yet seen the replicas that served before
 }
 
 // serving counts the replicas that answer and are meant to stay: an operator's
@@ -57,8 +59,12 @@ type Effect struct {
 	Kind       EffectKind
 	Deployment string
 	Min, Max   *int
+	Seen       *Seen // an edit of either side's bounds in between makes the effect void; nil where none can
 	Percent    int
 }
+
+// Seen are the bounds of both sides as a decision saw them.
+type Seen struct{ Source, Target Bounds }
 
 // Decision is what Decide returns: the next record, the effects that follow it,
 // the events that tell it, and when to decide again at the latest. The record and

@@ -40,6 +40,7 @@ type Query struct {
 type Reading struct {
 	Value    float64
 	Samples  int     // requests that ended in the window
+	Touched  bool    // some request was under way in the window, whether or not it ended
 	Complete bool    // the meter watched the whole window; false after a gap
 	ErrorPct float64 // bound of the sketch's relative error, percent; 0 for exact
 }

@@ -23,6 +23,14 @@ func (p Problem) String() string {
 	return p.Message + "; " + p.Hint
 }
 
+// Limits of a spec: a typing error, or a hostile caller, must not cost more than its
+// refusal.
+const (
+	MaxReplicas = 10_000 // of one deployment
+	MaxBatches  = 1_000  // of a rolling rollout, one a target replica
+	MaxRules    = 20
+)
+
 // problems gathers Problems under a common prefix.
 type problems []Problem
 
@@ -60,6 +68,15 @@ func (s Spec) Validate(t Timings) []Problem {
 	if s.FinalSource < 0 {
 		ps.add("finalSourceReplicas", fmt.Sprintf("%d replicas cannot be left on the source", s.FinalSource), "give 0 to drain and stop it, or more to keep some")
 	}
+	if n := len(s.Rules); n > MaxRules {
+		ps.add("metrics", fmt.Sprintf("%d metric rules are more than the limit of %d", n, MaxRules), "keep those that would stop you")
+	}
+	if s.FinalSource > MaxReplicas {
+		ps.add("finalSourceReplicas", fmt.Sprintf("%d replicas are above the limit of %d", s.FinalSource, MaxReplicas), "is there a digit too many?")
+	}
+	if s.FinalTarget != nil && *s.FinalTarget > MaxReplicas {
+		ps.add("finalTargetReplicas", fmt.Sprintf("%d replicas are above the limit of %d", *s.FinalTarget, MaxReplicas), "is there a digit too many?")
+	}
 	if s.FinalTarget != nil && *s.FinalTarget < 1 {
 		ps.add("finalTargetReplicas", fmt.Sprintf("a target with %d replicas cannot serve", *s.FinalTarget), "give at least 1, or leave it out for the source's count")
 	}
@@ -77,6 +94,9 @@ func validateLadder(ps *problems, steps []StepSpec) {
 			ps.add(field, fmt.Sprintf("step %d asks for %d %% after %d %%", i+1, st.Percent, last), "a ladder climbs strictly, for example 10, 50, 100")
 		}
 		last = max(last, st.Percent)
+		if st.Replicas != nil && *st.Replicas > MaxReplicas {
+			ps.add(fmt.Sprintf("canary.steps[%d].replicas", i), fmt.Sprintf("step %d asks for %d target replicas, above the limit of %d", i+1, *st.Replicas, MaxReplicas), "is there a digit too many?")
+		}
 		if st.Replicas != nil && *st.Replicas < 1 {
 			ps.add(fmt.Sprintf("canary.steps[%d].replicas", i), fmt.Sprintf("step %d asks for %d target replicas", i+1, *st.Replicas), "give at least 1, or leave it out for the computed count")
 		}
