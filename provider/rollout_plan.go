@@ -305,7 +305,7 @@ func (p *rolloutPlanner) destroy() {
 	id, percent := s.ID.ValueString(), s.CurrentTrafficPercent.ValueInt64()
 	if s.DestroyBehavior.ValueString() == destroyCancel {
 		p.resp.Diagnostics.AddWarning("Destroying rollout "+id+" cancels it",
-			fmt.Sprintf("It is %s. Its destroy_behavior is \"cancel\": the split freezes at %d/%d (source/target), both sides keep serving, then the record is deleted.", state, 100-percent, percent))
+			fmt.Sprintf("It is %s. Its destroy_behavior is \"cancel\": the split freezes at %d/%d (source/target), what serves keeps serving, then the record is deleted.", state, 100-percent, percent))
 		return
 	}
 	p.resp.Diagnostics.AddWarning("Destroying rollout "+id+" will be refused while it is under way",

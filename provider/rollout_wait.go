@@ -75,7 +75,7 @@ func (r *rolloutResource) await(ctx context.Context, m *rolloutModel, live api.R
 	case engineclient.Completed:
 	case engineclient.Canceled:
 		diags.AddWarning(fmt.Sprintf("Rollout %s was canceled while it was waited for", live.ID),
-			fmt.Sprintf("The split is frozen at %d/%d (source/target), both sides keep serving. This spec is not started again by itself; change it to go another way.", 100-percentOf(live), percentOf(live)))
+			fmt.Sprintf("The split is frozen at %d/%d (source/target), what serves keeps serving. This spec is not started again by itself; change it to go another way.", 100-percentOf(live), percentOf(live)))
 	case engineclient.WasParked:
 		parked(m, diags, live)
 	}

@@ -24,7 +24,9 @@ func engineOf(t *testing.T) *httptest.Server {
 		answer(t, w, 200, api.Page[api.Endpoint]{})
 	})
 	mux.HandleFunc("GET /page/v1/whoami", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>hello</html>")) })
-	mux.HandleFunc("GET /gateway/v1/whoami", func(w http.ResponseWriter, _ *http.Request) { refuse(t, w, 404, "unknown_url", "Unknown path /v1/whoami") })
+	mux.HandleFunc("GET /gateway/v1/whoami", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(t, w, 404, "unknown_url", "Unknown path /v1/whoami")
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(t, w, 404, api.CodeNotFound, "not found") })
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
