@@ -27,12 +27,7 @@ func (a *app) preview(ctx context.Context, c *engineclient.Client, ep api.Endpoi
 	if err := render.Plan(a.Out, title, planning.OnPreview(spec, p), o); err != nil {
 		return err
 	}
-	for _, line := range remarks(spec, p) {
-		if err := render.Line(a.Out, "  "+render.Inert(line), o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return render.Notes(a.Out, remarks(spec, p), o)
 }
 
 // remarks are what a plan's findings do not say: where it starts from, which default
@@ -42,7 +37,7 @@ func remarks(spec api.RolloutSpec, p api.Preview) []string {
 	if p.EstimatedSeedPercent != nil {
 		seed = *p.EstimatedSeedPercent
 	}
-	lines := []string{"", fmt.Sprintf("now: source %d replica(s), target %d, the pair stands at %d/%d", p.SourceReplicas, p.TargetReplicas, 100-seed, seed)}
+	lines := []string{fmt.Sprintf("now: source %d replica(s), target %d, the pair stands at %d/%d", p.SourceReplicas, p.TargetReplicas, 100-seed, seed)}
 	if out := planning.LeftOut(spec, p); len(out) > 0 {
 		steps := make([]string, 0, len(out))
 		for _, percent := range out {

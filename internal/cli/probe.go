@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/probe"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
 
 func (a *app) probeCommand() *cobra.Command {
@@ -20,7 +21,7 @@ func (a *app) probeCommand() *cobra.Command {
 		Short: "Send steady chat traffic and tally every answer by status and deployment",
 		Long: `Send chat completions at a steady rate, each with a sticky key of its own, and count
 every answer by status and by the deployment that gave it. It ends after --for or
-at SIGINT, prints the tally, and exits 1 when any answer was not a 200.`,
+at SIGINT or SIGTERM, prints the tally, and exits 1 when any answer was not a 200.`,
 		Example: "  sluice probe --gateway http://127.0.0.1:8421/v1 --model default/chat --rps 5 --for 1m",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,6 +39,10 @@ at SIGINT, prints the tally, and exits 1 when any answer was not a 200.`,
 				defer func() { _ = f.Close() }()
 				cfg.Log = f
 			}
+			stop := context.AfterFunc(ctx, func() {
+				_ = render.Line(a.Err, "ending: the answers in flight are waited for, at most 30 s", a.options(time.Time{}))
+			})
+			defer stop()
 			tally, err := probe.Run(ctx, cfg)
 			if err != nil {
 				return err

@@ -231,6 +231,16 @@ func (p *printer) room(n, indent int) int {
 	return max(1, min(n, p.width-indent))
 }
 
+// Notes writes lines below a plan. What others wrote in them is made inert.
+func Notes(w io.Writer, notes []string, o Options) error {
+	p := o.printer(w)
+	p.line("")
+	for _, n := range notes {
+		p.line("  %s", Inert(n))
+	}
+	return p.err
+}
+
 // Line writes one line, broken to the width; what follows stands ten columns in, under
 // the text of a progress line.
 func Line(w io.Writer, text string, o Options) error {
