@@ -79,6 +79,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	ErrConflict = errors.New("changed by somebody else since it was read")
 	ErrExists   = errors.New("exists already")
+
+	ErrUnavailable = errors.New("the store cannot be written now") // a full disk, for example; a later try may do
 )
 
 // ETag is the opaque etag of a stored version.

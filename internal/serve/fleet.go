@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -67,6 +68,9 @@ type simulatedFleet struct {
 }
 
 func (s *Server) newSimulated() (managedFleet, error) {
+	if left := s.leftovers(); left != "" {
+		return nil, fmt.Errorf("the folder has replicas of the process driver (%s); start once with that driver and stop its deployments before you change it", left)
+	}
 	f := &simulatedFleet{configs: map[string]ConfigFile{}, serving: map[string]string{}}
 	for _, c := range s.opts.File.Configs {
 		f.configs[c.ID] = c

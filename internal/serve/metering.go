@@ -45,6 +45,8 @@ type slotKeeper struct {
 	meter *meter.Meter
 	log   *slog.Logger
 	since time.Time
+
+	failing bool
 }
 
 // memory is how far back the meter reaches and saved slots are of use: the longest
@@ -83,17 +85,30 @@ func (k *slotKeeper) run(ctx context.Context) {
 			return
 		case <-every.C:
 			closed, next := k.meter.Export(k.since)
-			if err := k.save(ctx, closed); err != nil {
-				k.log.Error("save measurements", "error", err)
+			err := k.save(ctx, closed)
+			if err == nil {
+				k.since = next
+			}
+			if k.tell(err); err != nil {
 				continue
 			}
-			k.since = next
 		case <-hourly.C:
 			if err := k.store.ForgetAnswers(ctx, time.Now().Add(-24*time.Hour)); err != nil {
 				k.log.Error("forget old answers", "error", err)
 			}
 		}
 	}
+}
+
+// tell logs that saving fails, and that it does again: once each, not once a slot.
+func (k *slotKeeper) tell(err error) {
+	switch {
+	case err != nil && !k.failing:
+		k.log.Error("measurements cannot be saved; a restart now would leave a gap", "error", err)
+	case err == nil && k.failing:
+		k.log.Info("measurements are saved again")
+	}
+	k.failing = err != nil
 }
 
 // seal saves the open slots too, at an orderly stop.

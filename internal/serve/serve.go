@@ -173,6 +173,9 @@ func (s *Server) loadProject(ctx context.Context) error {
 	if !errors.Is(err, rollout.ErrNotFound) {
 		return err
 	}
+	if left := s.leftovers(); left != "" {
+		return fmt.Errorf("the database in %s is empty, but %s is left of an earlier engine: put sluice.db back, or remove what is left to begin anew (its replicas are then ended)", s.opts.Dir, left)
+	}
 	f := s.opts.File.Project
 	p = rollout.Project{ID: or(f.ID, "proj_default"), Name: or(f.Name, "Default"), Slug: or(f.Slug, "default"), Organization: or(f.Organization, "org_default")}
 	if err := s.store.SaveProject(ctx, p); err != nil {
@@ -180,6 +183,17 @@ func (s *Server) loadProject(ctx context.Context) error {
 	}
 	s.Project = p
 	return nil
+}
+
+// leftovers names a record of a replica that an earlier engine left in the folder: a
+// database that was lost must not look like a beginning, which would end every replica
+// that serves.
+func (s *Server) leftovers() string {
+	records, _ := filepath.Glob(filepath.Join(s.opts.Dir, "fleet", "replicas", "*.json")) // the pattern is well formed
+	if len(records) == 0 {
+		return ""
+	}
+	return records[0]
 }
 
 func or(a, b string) string {

@@ -343,3 +343,28 @@ func TestAnEngineThatCanRunNothingSaysSo(t *testing.T) {
 	require.NoError(t, stop(s))
 	require.Contains(t, log.String(), "no configs")
 }
+
+// A database that was lost must not look like a beginning: the replicas that serve
+// would be ended as nobody's.
+func TestALostDatabaseIsNotABeginning(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, stop(start(t, dir)))
+	require.NoError(t, os.Truncate(filepath.Join(dir, "sluice.db"), 0))
+	records := filepath.Join(dir, "fleet", "replicas")
+	require.NoError(t, os.MkdirAll(records, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(records, "rep_1.json"), []byte("{}"), 0o600))
+	_, err := serve.Start(t.Context(), options(t, dir))
+	require.ErrorContains(t, err, "rep_1.json")
+}
+
+func TestTheDriverIsNotChangedUnderReplicasThatRun(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, stop(start(t, dir)))
+	records := filepath.Join(dir, "fleet", "replicas")
+	require.NoError(t, os.MkdirAll(records, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(records, "rep_1.json"), []byte("{}"), 0o600))
+	o := options(t, dir)
+	o.File.Fleet.Driver = "simulated"
+	_, err := serve.Start(t.Context(), o)
+	require.ErrorContains(t, err, "process driver")
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engine"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
@@ -37,6 +38,9 @@ func asAPI(err error) *api.Error {
 	if errors.As(err, &refused) {
 		status, code := reaction(refused.Kind)
 		return &api.Error{Status: status, Code: code, Message: refused.Message, Param: refused.Field}
+	}
+	if errors.Is(err, rollout.ErrUnavailable) {
+		return &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeUnavailable, Message: err.Error() + "; nothing was changed, try again once it can be written"}
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeUnavailable, Message: "the engine did not answer in time; try again"}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -25,12 +26,12 @@ func (s *SQLite) Commit(ctx context.Context, c rollout.Change) error {
 func (s *SQLite) inTx(ctx context.Context, do func(*writer)) error {
 	conn, err := s.write.Conn(ctx)
 	if err != nil {
-		return fmt.Errorf("begin a write: %w", err)
+		return fmt.Errorf("begin a write: %w", translate(err))
 	}
 	defer func() { _ = conn.Close() }() // gives it back
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("begin a write: %w", err)
+		return fmt.Errorf("begin a write: %w", translate(err))
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
 	w := &writer{ctx: ctx, tx: tx}
@@ -41,7 +42,7 @@ func (s *SQLite) inTx(ctx context.Context, do func(*writer)) error {
 		// SQLite keeps a transaction open whose commit failed, for example for want
 		// of space, and this is the only connection that writes.
 		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-		return fmt.Errorf("commit: %w", err)
+		return fmt.Errorf("commit: %w", translate(err))
 	}
 	return nil
 }
@@ -57,15 +58,15 @@ func (w *writer) all(c rollout.Change) {
 	}
 	for _, k := range c.Keys {
 		k.Version++
-		w.row("keys", k.ID, k.Version-1, k, column{"hash", k.Hash}, column{"created", k.CreatedAt.UnixNano()})
+		w.row("keys", k.ID, k.Version-1, k, column{"hash", k.Hash}, column{"created", nanos(k.CreatedAt)})
 	}
 	for _, e := range c.Endpoints {
 		e.Version++
-		w.row("endpoints", e.ID, e.Version-1, e, column{"project", e.ProjectID}, column{"name", e.Name}, column{"created", e.CreatedAt.UnixNano()})
+		w.row("endpoints", e.ID, e.Version-1, e, column{"project", e.ProjectID}, column{"name", e.Name}, column{"created", nanos(e.CreatedAt)})
 	}
 	for _, d := range c.Deployments {
 		d.Version++
-		w.row("deployments", d.ID, d.Version-1, d, column{"endpoint", d.EndpointID}, column{"name", d.Name}, column{"created", d.CreatedAt.UnixNano()})
+		w.row("deployments", d.ID, d.Version-1, d, column{"endpoint", d.EndpointID}, column{"name", d.Name}, column{"created", nanos(d.CreatedAt)})
 	}
 	for _, r := range c.Rollouts {
 		r.Version++
@@ -73,13 +74,13 @@ func (w *writer) all(c rollout.Change) {
 		if r.State.Terminal() {
 			open = 0
 		}
-		w.row("rollouts", r.ID, r.Version-1, r, column{"endpoint", r.EndpointID}, column{"open", open}, column{"created", r.CreatedAt.UnixNano()})
+		w.row("rollouts", r.ID, r.Version-1, r, column{"endpoint", r.EndpointID}, column{"open", open}, column{"created", nanos(r.CreatedAt)})
 	}
 	for _, e := range c.Events {
 		w.event(e)
 	}
 	for _, a := range c.Answers {
-		w.exec("INSERT INTO answers (key, digest, subject, at) VALUES (?, ?, ?, ?)", a.Key, a.Digest, a.Subject, a.At.UnixNano())
+		w.exec("INSERT INTO answers (key, digest, subject, at) VALUES (?, ?, ?, ?)", a.Key, a.Digest, a.Subject, nanos(a.At))
 	}
 }
 
@@ -156,7 +157,7 @@ func (w *writer) event(e rollout.Event) {
 		return
 	}
 	w.exec("INSERT INTO events (endpoint, deployment, subject, type, level, at, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		e.EndpointID, e.Deployment, e.Subject, string(e.Type), levels[e.Level], e.At.UnixNano(), string(text))
+		e.EndpointID, e.Deployment, e.Subject, string(e.Type), levels[e.Level], nanos(e.At), string(text))
 }
 
 // one runs a statement that must touch exactly one row.
@@ -183,10 +184,22 @@ func (w *writer) exec(query string, args ...any) {
 	}
 }
 
-// translate makes a broken uniqueness a domain error, and so a row whose endpoint
+// nanos is how an instant is stored; one that does not fit is the nearest that does.
+func nanos(t time.Time) int64 {
+	switch s := t.Unix(); {
+	case s <= math.MinInt64/int64(time.Second):
+		return math.MinInt64
+	case s >= math.MaxInt64/int64(time.Second):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+// translate makes a full or unwritable disk, and a broken uniqueness a domain error, and so a row whose endpoint
 // went or got a row while this write was made.
 func translate(err error) error {
 	const constraintForeignKey, constraintPrimaryKey, constraintUnique = 787, 1555, 2067
+	const readOnly, ioError, full = 8, 10, 13
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return fmt.Errorf("write: %w", err)
@@ -197,6 +210,9 @@ func translate(err error) error {
 	case constraintForeignKey:
 		return fmt.Errorf("%w: %w", rollout.ErrConflict, err)
 	}
+	if primary := e.Code() & 0xff; primary == readOnly || primary == ioError || primary == full {
+		return fmt.Errorf("%w: %w", rollout.ErrUnavailable, err)
+	}
 	return fmt.Errorf("write: %w", err)
 }
 
@@ -205,15 +221,15 @@ func translate(err error) error {
 func (s *SQLite) SaveSlots(ctx context.Context, slots []rollout.MeterSlot, keep time.Time) error {
 	return s.inTx(ctx, func(w *writer) {
 		for _, slot := range slots {
-			w.exec("INSERT OR IGNORE INTO meter_slots (key, start, data) VALUES (?, ?, ?)", slot.Key, slot.Start.UnixNano(), slot.Data)
+			w.exec("INSERT OR IGNORE INTO meter_slots (key, start, data) VALUES (?, ?, ?)", slot.Key, nanos(slot.Start), slot.Data)
 		}
-		w.exec("DELETE FROM meter_slots WHERE start < ?", keep.UnixNano())
+		w.exec("DELETE FROM meter_slots WHERE start < ?", nanos(keep))
 	})
 }
 
 // ForgetAnswers drops idempotency answers that were made before an instant.
 func (s *SQLite) ForgetAnswers(ctx context.Context, before time.Time) error {
-	if _, err := s.write.ExecContext(ctx, "DELETE FROM answers WHERE at < ?", before.UnixNano()); err != nil {
+	if _, err := s.write.ExecContext(ctx, "DELETE FROM answers WHERE at < ?", nanos(before)); err != nil {
 		return fmt.Errorf("forget answers: %w", err)
 	}
 	return nil

@@ -184,17 +184,17 @@ func eventConditions(q rollout.EventQuery) (string, []any) {
 		add("level >= ?", levels[q.MinLevel])
 	}
 	if !q.Since.IsZero() {
-		add("at >= ?", q.Since.UnixNano())
+		add("at >= ?", nanos(q.Since))
 	}
 	if !q.Until.IsZero() {
-		add("at < ?", q.Until.UnixNano())
+		add("at < ?", nanos(q.Until))
 	}
 	return strings.Join(where, " AND "), args
 }
 
 // Slots reads the meter's slots that began at or after an instant.
 func (s *SQLite) Slots(ctx context.Context, since time.Time) ([]rollout.MeterSlot, error) {
-	rows, err := s.read.QueryContext(ctx, "SELECT key, start, data FROM meter_slots WHERE start >= ? ORDER BY start, key", since.UnixNano())
+	rows, err := s.read.QueryContext(ctx, "SELECT key, start, data FROM meter_slots WHERE start >= ? ORDER BY start, key", nanos(since))
 	if err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}

@@ -236,3 +236,10 @@ func TestADamagedRecordIsReportedAndItsProcessEnded(t *testing.T) {
 	require.Eventually(t, func() bool { return !running(before.PID) }, 10*time.Second, 10*time.Millisecond)
 	require.FileExists(t, path)
 }
+
+func TestAnEmptyIdentityIsRefusedInsteadOfOrphaningWhatRuns(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "fleet-id"), nil, 0o600))
+	_, err := process.New(process.Config{Dir: dir})
+	require.ErrorContains(t, err, "fleet-id is empty")
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,8 +37,11 @@ func randomID(prefix string) string {
 func fleetID(dir string) (string, error) {
 	path := filepath.Join(dir, "fleet-id")
 	b, err := os.ReadFile(path) //nolint:gosec // the operator's folder
-	if err == nil && len(b) > 0 {
-		return strings.TrimSpace(string(b)), nil
+	if id := strings.TrimSpace(string(b)); err == nil && id != "" {
+		return id, nil
+	}
+	if err == nil {
+		return "", fmt.Errorf("%s is empty: without it the replicas that run cannot be told from others'. Put the identity back (they have it in their environment as %s), or end them and remove the file", path, envFleet)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err

@@ -70,6 +70,8 @@ func eventConditions(t *testing.T, open Opener) {
 		{"kind deployment of one", rollout.EventQuery{Kinds: []string{"DEPLOYMENT"}, Deployments: []string{"dep_2"}}, []string{"2"}},
 		{"level", rollout.EventQuery{MinLevel: rollout.LevelWarn}, []string{"4", "2"}},
 		{"since is inclusive", rollout.EventQuery{Since: at(3)}, []string{"4", "3"}},
+		{"until a year that no nanosecond count reaches", rollout.EventQuery{Until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, []string{"4", "3", "2", "1", "0"}},
+		{"since such a year", rollout.EventQuery{Since: time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)}, nil},
 		{"until is exclusive", rollout.EventQuery{Until: at(3)}, []string{"2", "1", "0"}},
 		{"all at once", rollout.EventQuery{Types: []string{"rollout.started", "rollout.system_paused"}, Subject: "rol_1", MinLevel: rollout.LevelWarn, Since: at(0), Until: at(9)}, []string{"4"}},
 		{"all at once, one of them against", rollout.EventQuery{Types: []string{"rollout.started"}, Subject: "rol_1", MinLevel: rollout.LevelWarn}, nil},
