@@ -438,3 +438,25 @@ func TestKillWhileParkedAndCanceling(t *testing.T) {
 	require.Empty(t, traffic.unexcused())
 	k.requireNoEventTwice(t, ep.ID, r.ID)
 }
+
+// TestOrderlyRestartDuringASoak stops the server as an upgrade does, replicas and all,
+// and starts it again: the rollout goes on at the same step by itself.
+func TestOrderlyRestartDuringASoak(t *testing.T) {
+	t.Parallel()
+	k := newKillable(t, processEngine)
+	ep, source, target := k.deploy(t)
+	ctx := t.Context()
+	r, err := k.client.CreateRollout(ctx, ep.ID, api.RolloutSpec{SourceDeploymentID: source.ID, TargetDeploymentID: target.ID, Canary: &api.Canary{Steps: []api.CanaryStep{{Traffic: 50}, {Traffic: 100}}}}, "")
+	require.NoError(t, err)
+	_, err = k.client.StartRollout(ctx, ep.ID, r.ID)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { _, p := k.phaseOf(ctx, ep.ID, r.ID); return p == "SOAKING" }, 20*time.Second, 5*time.Millisecond)
+	require.NoError(t, k.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, k.cmd.Wait(), k.log())
+	k.start()
+	require.Eventually(t, func() bool {
+		now, _ := k.phaseOf(ctx, ep.ID, r.ID)
+		require.NotContains(t, now.State, "PAUSED", "%+v", now.Status.Condition)
+		return now.State == "ROLLOUT_STATE_COMPLETED"
+	}, 30*time.Second, 20*time.Millisecond)
+}
