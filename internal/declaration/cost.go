@@ -47,6 +47,19 @@ func (c *cost) of(e hclsyntax.Expression) float64 {
 		return over + over*max(1, c.inner(x.Each))
 	case *hclsyntax.AnonSymbolExpr:
 		return 1
+	// Those that can lie deep within each other are not walked again at each level.
+	case *hclsyntax.BinaryOpExpr:
+		return 1 + c.of(x.LHS) + c.of(x.RHS)
+	case *hclsyntax.UnaryOpExpr:
+		return 1 + c.of(x.Val)
+	case *hclsyntax.ParenthesesExpr:
+		return c.of(x.Expression)
+	case *hclsyntax.ConditionalExpr:
+		return 1 + c.of(x.Condition) + c.of(x.TrueResult) + c.of(x.FalseResult)
+	case *hclsyntax.IndexExpr:
+		return 1 + c.of(x.Collection) + c.of(x.Key)
+	case *hclsyntax.RelativeTraversalExpr:
+		return 1 + c.of(x.Source)
 	}
 	return 1 + c.inner(e)
 }

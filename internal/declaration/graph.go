@@ -16,7 +16,7 @@ import (
 func (m *module) resolve() {
 	for _, n := range m.nodes {
 		for _, t := range n.traversals() {
-			id, ok := m.target(n, t)
+			id, ok := m.target(t)
 			if !ok {
 				continue
 			}
@@ -56,7 +56,7 @@ var builtin = []string{"each", "count", "self", "path", "terraform"}
 
 // target is the node that a reference leads to; ok is false for a builtin and for
 // what is refused.
-func (m *module) target(from *node, t hcl.Traversal) (nodeID, bool) {
+func (m *module) target(t hcl.Traversal) (nodeID, bool) {
 	root, at := t.RootName(), t.SourceRange()
 	if slices.Contains(builtin, root) {
 		return nodeID{}, false

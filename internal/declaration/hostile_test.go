@@ -170,3 +170,38 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// What lies just within the bounds is evaluated, or refused, in bounded time and
+// without running out of stack.
+func TestTheBoundsThemselvesHold(t *testing.T) {
+	level := strings.Repeat("1+", longestChain-20)
+	deep := strings.Repeat(level+"(", deepest-10) + "1" + strings.Repeat(")", deepest-10)
+	large := "locals {\n  l = \"" + strings.Repeat("x", 100_000) + "\"\n}\n"
+	references := large + output("["+strings.Repeat("local.l,", 15_000)+"]")
+	many := "variable \"x\" {\n  default = 1\n}\n" + output("["+strings.Repeat("missing.y,", 20_000)+"]")
+	for name, src := range map[string]string{"deep": output(deep), "references": references, "missing": many} {
+		started := time.Now()
+		set, ds := one(src)
+		if name == "deep" {
+			clean(t, ds)
+			require.True(t, set.Outputs[0].Known)
+		} else {
+			require.Error(t, ds.Err())
+		}
+		require.LessOrEqual(t, len(ds), mostDiagnostics)
+		require.Less(t, time.Since(started), 20*time.Second, name)
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	var src strings.Builder
+	for i := range 200 {
+		src.WriteString(strings.NewReplacer(`"chat"`, fmt.Sprintf(`"chat%d"`, i), ".chat.", fmt.Sprintf(".chat%d.", i), `"a"`, fmt.Sprintf(`"a%d"`, i), `"b"`, fmt.Sprintf(`"b%d"`, i),
+			".b.", fmt.Sprintf(".b%d.", i), `"r"`, fmt.Sprintf(`"r%d"`, i)).Replace(chat + rolloutHead + "canary = { steps = [{ traffic = 10 }, { traffic = 100 }] }\n}\n"))
+	}
+	for b.Loop() {
+		if set, ds := one(src.String()); ds.HasErrors() || len(set.Rollouts) != 200 {
+			b.Fatal(ds.Err())
+		}
+	}
+}

@@ -36,8 +36,9 @@ func Load(dir string, options Options) (Set, Diagnostics) {
 	return load(report, readFolder(report, dir), options)
 }
 
-// LoadFiles reads files that were taken from elsewhere, such as blobs of a commit.
-// Only files that Terraform would read in their folder are looked at.
+// LoadFiles reads the files of one folder that were taken from elsewhere, such as
+// blobs of a commit; their names may be paths. Only those that Terraform would read
+// are looked at.
 func LoadFiles(files []File, options Options) (Set, Diagnostics) {
 	var taken []File
 	for _, f := range files {

@@ -106,7 +106,7 @@ var kinds = map[Kind][]attribute{
 			must("min_replicas", form{of: wholeNumber, atLeast: &zero, wantText: "a whole number"}),
 			must("max_replicas", form{of: wholeNumber, atLeast: &zero, wantText: "a whole number"}),
 		)),
-		{name: "initial_traffic_weight", form: form{of: number, atLeast: &zero, wantText: "a number"}, need: optionalComputed},
+		or("initial_traffic_weight", form{of: number, atLeast: &zero, wantText: "a number"}, cty.Zero),
 		or("wait_ready", flagForm, cty.True),
 		may("timeouts", timeoutsForm),
 	}, engineGives(cty.String, "id", "qualified_name", "hardware", "model_revision_id", "status"),

@@ -14,7 +14,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// File is one file of a folder: a name relative to it, and its bytes.
+// File is one file of a folder: its name, as diagnostics are to show it, and its
+// bytes.
 type File struct {
 	Name  string
 	Bytes []byte

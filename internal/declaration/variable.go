@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -37,9 +38,9 @@ func gather(m *module, files []File, options Options) map[string]assigned {
 		}
 	}
 	files = slices.Clone(files)
-	slices.SortStableFunc(files, func(a, b File) int { return rank(a.Name) - rank(b.Name) })
+	slices.SortStableFunc(files, func(a, b File) int { return rank(filepath.Base(a.Name)) - rank(filepath.Base(b.Name)) })
 	for _, f := range files {
-		if isVariables(f.Name) {
+		if isVariables(filepath.Base(f.Name)) {
 			m.assignFile(out, f)
 		}
 	}
@@ -261,12 +262,16 @@ func (e *evaluator) flagOf(n *node, name string, fallback bool) bool {
 }
 
 // validate runs a variable's validation blocks. What looks at anything but the
-// variable itself is left to Terraform.
+// variable itself is left to Terraform, with a note.
 func (e *evaluator) validate(n *node, v cty.Value) {
 	ctx := &hcl.EvalContext{Functions: functions, Variables: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{n.id.name: v})}}
 	for _, b := range n.body.Blocks {
 		condition, ok := b.Body.Attributes["condition"]
 		if b.Type != "validation" || !ok {
+			continue
+		}
+		if looksElsewhere(condition.Expr, n.id.name) {
+			e.report.add(Note, condition.Expr.Range(), "This validation is not evaluated here", "It looks at more than its own variable.", "")
 			continue
 		}
 		holds, ok := evaluate(e.report, condition.Expr, ctx)
@@ -284,6 +289,13 @@ func (e *evaluator) validate(n *node, v cty.Value) {
 		}
 		e.report.refuse(condition.Expr.Range(), fmt.Sprintf("Wrong value for variable %q", n.id.name), said, "")
 	}
+}
+
+func looksElsewhere(x hclsyntax.Expression, variable string) bool {
+	return slices.ContainsFunc(x.Variables(), func(t hcl.Traversal) bool {
+		steps := attributeSteps(t)
+		return t.RootName() != "var" || len(steps) == 0 || steps[0] != variable
+	})
 }
 
 func sortedKeys[V any](m map[string]V) []string {
