@@ -104,9 +104,14 @@ func (r *deploymentResource) awaitRelease(ctx context.Context, endpoint, id stri
 	defer cancel()
 	patience := time.Now().Add(cancelBegins)
 	for {
-		holder, found, err := r.holder(ctx, endpoint, id)
-		if err != nil || !found {
-			return !found, err
+		holder, gone, err := readTwice(ctx, r.engine.client, func() (api.Rollout, error) { return r.holder(ctx, endpoint, id) })
+		switch {
+		case gone:
+			return true, nil // with its endpoint
+		case err != nil:
+			return false, err
+		case holder.ID == "":
+			return true, nil
 		}
 		if holder.State != engineclient.StateCancelling && time.Now().After(patience) {
 			return false, nil
@@ -123,14 +128,18 @@ func (r *deploymentResource) awaitRelease(ctx context.Context, endpoint, id stri
 }
 
 // holder is the endpoint's active rollout if it needs a deployment: as one of its
-// sides, or since it has the lock on a split that the deployment is to leave.
-func (r *deploymentResource) holder(ctx context.Context, endpoint, id string) (api.Rollout, bool, error) {
+// sides, or since it has the lock on a split that the deployment is to leave. It has
+// no id when there is none.
+func (r *deploymentResource) holder(ctx context.Context, endpoint, id string) (api.Rollout, error) {
 	active, found, err := r.engine.client.ActiveRollout(ctx, endpoint)
 	if err != nil || !found || active.SourceDeploymentID == id || active.TargetDeploymentID == id {
-		return active, found, err
+		return active, err
 	}
 	e, err := r.engine.client.GetEndpoint(ctx, endpoint)
-	return active, err == nil && weightIn(e.TrafficSplit, id) > 0, err
+	if err != nil || weightIn(e.TrafficSplit, id) == 0 {
+		return api.Rollout{}, err
+	}
+	return active, nil
 }
 
 // remove keeps the order in which no request loses its replica: out of the split,
