@@ -213,8 +213,10 @@ func (r *deploymentResource) Read(ctx context.Context, req resource.ReadRequest,
 		return r.engine.client.GetDeployment(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
 	})
 	if gone {
-		resp.State.RemoveResource(ctx)
-		return
+		if err = sameProject(ctx, r.engine.client, m.QualifiedName.ValueString()); err == nil {
+			resp.State.RemoveResource(ctx)
+			return
+		}
 	}
 	if err != nil {
 		addRefusal(&resp.Diagnostics, "read deployment "+m.ID.ValueString(), err)

@@ -67,7 +67,9 @@ func (r *deploymentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	tried := "delete deployment " + id
 	_, gone, err := readTwice(ctx, r.engine.client, func() (api.Deployment, error) { return r.engine.client.GetDeployment(ctx, endpoint, id) })
 	if gone {
-		return
+		if err = sameProject(ctx, r.engine.client, m.QualifiedName.ValueString()); err == nil {
+			return
+		}
 	}
 	if err != nil {
 		addRefusal(&resp.Diagnostics, tried, err)

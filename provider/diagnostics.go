@@ -85,6 +85,26 @@ func readTwice[T any](ctx context.Context, c *engineclient.Client, get func() (T
 	return thing, true, err
 }
 
+// sameProject reports an error when a thing that is not found is, by its qualified
+// name, of another project than the key's: at another engine, or with another
+// project's key, everything reads like deleted.
+func sameProject(ctx context.Context, c *engineclient.Client, qualified string) error {
+	slug, _, ok := strings.Cut(qualified, "/")
+	project, err := c.Project(ctx)
+	if err != nil {
+		return err
+	}
+	who, err := c.WhoAmI(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok || who.ProjectSlug == "" || who.ProjectSlug == slug || who.ProjectID != project {
+		return nil
+	}
+	return fmt.Errorf("the state is of project %s, and the engine at %s with this key is project %s (%s). Check engine_url, api_key and their environment variables; "+
+		"if the project was renamed and this is gone for good, take it out with terraform state rm", slug, c.URL(), who.ProjectSlug, who.ProjectID)
+}
+
 // splitImportID cuts an import id into its parts.
 func splitImportID(id string, wanted ...string) ([]string, error) {
 	parts := strings.Split(id, "/")

@@ -120,8 +120,10 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 	}
 	e, gone, err := readTwice(ctx, r.engine.client, func() (api.Endpoint, error) { return r.engine.client.GetEndpoint(ctx, m.ID.ValueString()) })
 	if gone {
-		resp.State.RemoveResource(ctx)
-		return
+		if err = sameProject(ctx, r.engine.client, m.QualifiedName.ValueString()); err == nil {
+			resp.State.RemoveResource(ctx)
+			return
+		}
 	}
 	if err != nil {
 		addRefusal(&resp.Diagnostics, "read endpoint "+m.ID.ValueString(), err)
@@ -176,7 +178,9 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	id := m.ID.ValueString()
 	e, gone, err := readTwice(ctx, r.engine.client, func() (api.Endpoint, error) { return r.engine.client.GetEndpoint(ctx, id) })
 	if gone {
-		return
+		if err = sameProject(ctx, r.engine.client, m.QualifiedName.ValueString()); err == nil {
+			return
+		}
 	}
 	if err == nil && e.ActiveRolloutID != "" {
 		addHeld(ctx, r.engine, &resp.Diagnostics, "delete endpoint "+id, id)

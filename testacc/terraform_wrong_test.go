@@ -39,6 +39,24 @@ func TestTerraformWrongProjectOrAddressIsAnErrorAndKeepsTheState(t *testing.T) {
 	require.Zero(t, code, plan)
 }
 
+// Another engine that answers well, with a key of its own, has none of it either: its
+// project is another one, and the state is kept.
+func TestTerraformAnotherEngineIsAnErrorAndKeepsTheState(t *testing.T) {
+	t.Parallel()
+	e, other := startEngine(t, fastEngine), startEngine(t, strings.Replace(fastEngine, "slug: acme", "slug: staging", 1))
+	w := newWorkspace(t, e, realHouse(e.house(`blue_green = {}`)))
+	w.apply(t)
+	before, _ := w.run(t, "state", "list")
+	wrong := &workspace{dir: w.dir, env: append(append([]string(nil), w.env...), "SLUICE_ENGINE_URL="+other.APIURL, "SLUICE_API_KEY="+other.Key)}
+	for _, command := range [][]string{{"plan"}, {"apply", "-refresh-only", "-auto-approve"}} {
+		out, code := wrong.run(t, append(command, "-no-color", "-input=false")...)
+		require.Equal(t, 1, code, out)
+		require.Contains(t, oneLine(out), "the state is of project acme, and the engine at")
+	}
+	after, _ := w.run(t, "state", "list")
+	require.Equal(t, before, after, "nothing left the state")
+}
+
 // Another model on the deployment that serves would be an outage and an ungated
 // jump: the plan is refused, and no request fails. Removing one tells its share.
 func TestTerraformReplacingWhatServesIsRefusedAtPlan(t *testing.T) {
