@@ -295,7 +295,7 @@ func TestConfigurationErrorsNameTheLine(t *testing.T) {
 		"negative capacity":    {"hardware:\n  - id: h\n    capacity: -5\n", "engine.yaml:3: hardware[0].capacity: -5 is negative"},
 		"a GPU twice":          {"hardware:\n  - id: h\n    gpus: [0, 0]\n", "engine.yaml:3: hardware[0].gpus[1]: GPU 0 stands twice"},
 		"misspelt hardware":    {"hardware:\n  - id: h100\nconfigs:\n  - id: cr_a\n    models: [m]\n    command: [x]\n    hardware: h10\n", `engine.yaml:7: configs[0].hardware: "h10" is not in the inventory; did you mean "h100"?`},
-		"a placeholder":        {"hardware:\n  - id: h\nconfigs:\n  - id: cr_a\n    models: [m]\n    hardware: h\n    command:\n      - x\n      - \"{modle}\"\n", "engine.yaml:9: configs[0].command[1]: {modle} is not a placeholder; did you mean {model}?"},
+		"a placeholder":        {"hardware:\n  - id: h\nconfigs:\n  - id: cr_a\n    models: [m]\n    hardware: h\n    command:\n      - x\n      - \"{mode}\"\n", "engine.yaml:9: configs[0].command[1]: {mode} is not a placeholder; did you mean {model}?"},
 		"a status":             {"hardware:\n  - id: h\nconfigs:\n  - id: cr_a\n    models: [m]\n    hardware: h\n    command: [x]\n    probe: {status: 20}\n", "engine.yaml:8: configs[0].probe.status"},
 		"two documents":        {"project: {slug: a}\n---\nproject: {slug: b}\n", "more than one"},
 		"not YAML":             {"project: [\n", "engine.yaml:1: did not find"},
