@@ -82,7 +82,7 @@ func (r *reporter) takeCalls(diags hcl.Diagnostics) {
 		_, rest, _ := strings.Cut(d.Detail, "\"")
 		name, _, _ := strings.Cut(rest, "\"")
 		if slices.Contains(onlyTerraform, name) {
-			d.Summary, d.Detail, d.Hint = fmt.Sprintf("Only Terraform can evaluate %s()", name), "Functions that look at files, time or state are not run here.", "write the value, make it a variable, or run this folder under Terraform"
+			d.Summary, d.Detail, d.Hint = fmt.Sprintf("Only Terraform can evaluate %s()", name), "It looks at files, time or state, or is not among the functions that are evaluated here.", "write the value, make it a variable, or run this folder under Terraform"
 		}
 	}
 }

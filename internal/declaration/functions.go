@@ -1,13 +1,18 @@
 package declaration
 
 import (
-	"crypto/md5" //nolint:gosec // a name's digest as Terraform gives it, not a secret
+	"crypto/md5"  //nolint:gosec // a name's digest as Terraform gives it, not a secret
+	"crypto/sha1" //nolint:gosec // as md5
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"math"
+	"net/url"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -27,26 +32,22 @@ var functions = map[string]function.Function{
 		return string(b), err
 	}),
 	"base64encode": textFunction(func(s string) (string, error) { return base64.StdEncoding.EncodeToString([]byte(s)), nil }),
-	"can":          tryfunc.CanFunc, "ceil": stdlib.CeilFunc, "chomp": stdlib.ChompFunc, "chunklist": stdlib.ChunklistFunc,
+	"can":          tryfunc.CanFunc, "basename": pathFunction(path.Base), "dirname": pathFunction(path.Dir), "csvdecode": stdlib.CSVDecodeFunc,
+	"urlencode": textFunction(func(s string) (string, error) { return url.QueryEscape(s), nil }),
+	"sensitive": markFunc(true), "nonsensitive": markFunc(false), "index": indexFunc, "ceil": stdlib.CeilFunc, "chomp": stdlib.ChompFunc, "chunklist": stdlib.ChunklistFunc,
 	"coalesce": coalesceFunc, "coalescelist": stdlib.CoalesceListFunc, "compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc,
 	"contains": stdlib.ContainsFunc, "distinct": stdlib.DistinctFunc, "element": stdlib.ElementFunc,
 	"endswith": textTest(strings.HasSuffix), "flatten": stdlib.FlattenFunc, "floor": stdlib.FloorFunc,
 	"format": narrow(stdlib.FormatFunc), "formatdate": stdlib.FormatDateFunc, "formatlist": narrow(stdlib.FormatListFunc),
 	"indent": narrow(stdlib.IndentFunc), "join": stdlib.JoinFunc, "jsondecode": stdlib.JSONDecodeFunc, "jsonencode": stdlib.JSONEncodeFunc,
 	"keys": stdlib.KeysFunc, "length": lengthFunc, "log": stdlib.LogFunc, "lookup": lookupFunc, "lower": stdlib.LowerFunc,
-	"max": stdlib.MaxFunc,
-	"md5": textFunction(func(s string) (string, error) {
-		sum := md5.Sum([]byte(s)) //nolint:gosec // see the import
-		return hex.EncodeToString(sum[:]), nil
-	}),
+	"max":   stdlib.MaxFunc,
+	"md5":   digest(md5.New),
 	"merge": stdlib.MergeFunc, "min": stdlib.MinFunc, "one": oneFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc,
 	"range": stdlib.RangeFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc, "replace": replaceFunc,
 	"reverse": stdlib.ReverseListFunc, "setintersection": stdlib.SetIntersectionFunc, "setproduct": stdlib.SetProductFunc,
 	"setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc,
-	"sha256": textFunction(func(s string) (string, error) {
-		sum := sha256.Sum256([]byte(s))
-		return hex.EncodeToString(sum[:]), nil
-	}),
+	"sha1": digest(sha1.New), "sha256": digest(sha256.New), "sha512": digest(sha512.New),
 	"signum": stdlib.SignumFunc, "slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "split": stdlib.SplitFunc,
 	"startswith": textTest(strings.HasPrefix), "strcontains": textTest(strings.Contains), "strrev": stdlib.ReverseFunc,
 	"substr": stdlib.SubstrFunc, "sum": sumFunc, "timeadd": stdlib.TimeAddFunc, "title": stdlib.TitleFunc,
@@ -58,13 +59,12 @@ var functions = map[string]function.Function{
 }
 
 // onlyTerraform are functions that look at the world, at state or at files, or that
-// give something else each time.
+// give something else each time, and a few that no rollout needs.
 var onlyTerraform = []string{
-	"abspath", "base64gzip", "base64sha256", "basename", "bcrypt", "cidrhost", "cidrnetmask", "cidrsubnet", "cidrsubnets", "csvdecode",
-	"dirname", "file", "filebase64", "filebase64sha256", "fileexists", "filemd5", "fileset", "filesha1", "filesha256", "filesha512",
-	"issensitive", "matchkeys", "nonsensitive", "pathexpand", "plantimestamp", "rsadecrypt", "sensitive", "sha1", "sha512", "templatefile",
-	"templatestring", "textdecodebase64", "textencodebase64", "timecmp", "timestamp", "transpose", "type", "urlencode", "uuid", "uuidv5",
-	"yamldecode", "yamlencode", "index",
+	"abspath", "base64gzip", "base64sha256", "base64sha512", "bcrypt", "cidrhost", "cidrnetmask", "cidrsubnet", "cidrsubnets", "ephemeralasnull",
+	"file", "filebase64", "filebase64sha256", "filebase64sha512", "fileexists", "filemd5", "fileset", "filesha1", "filesha256", "filesha512",
+	"issensitive", "matchkeys", "pathexpand", "plantimestamp", "rsadecrypt", "templatefile", "templatestring", "textdecodebase64",
+	"textencodebase64", "timecmp", "timestamp", "transpose", "type", "uuid", "uuidv5", "yamldecode", "yamlencode",
 }
 
 func text(name string) function.Parameter { return function.Parameter{Name: name, Type: cty.String} }
@@ -76,6 +76,57 @@ func textFunction(f func(string) (string, error)) function.Function {
 			return cty.StringVal(s), err
 		}})
 }
+
+func digest(of func() hash.Hash) function.Function {
+	return textFunction(func(s string) (string, error) {
+		h := of()
+		h.Write([]byte(s))
+		return hex.EncodeToString(h.Sum(nil)), nil
+	})
+}
+
+func pathFunction(f func(string) string) function.Function {
+	return textFunction(func(s string) (string, error) { return f(s), nil })
+}
+
+// markFunc is sensitive, or nonsensitive.
+func markFunc(hide bool) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowNull: true, AllowMarked: true, AllowDynamicType: true}},
+		Type:   func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			v, marks := args[0].Unmark()
+			delete(marks, secret{})
+			if hide {
+				return v.WithMarks(marks).Mark(secret{}), nil
+			}
+			return v.WithMarks(marks), nil
+		}})
+}
+
+// indexFunc is the place of a value in a list.
+var indexFunc = function.New(&function.Spec{
+	Params: []function.Parameter{{Name: "list", Type: cty.DynamicPseudoType}, {Name: "value", Type: cty.DynamicPseudoType}},
+	Type:   function.StaticReturnType(cty.Number),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		if t := args[0].Type(); !t.IsTupleType() && !t.IsListType() {
+			return cty.NilVal, errors.New("a list is wanted")
+		}
+		for i, v := range args[0].AsValueSlice() {
+			same, err := stdlib.Equal(v, args[1])
+			if err != nil {
+				return cty.NilVal, err
+			}
+			if !same.IsKnown() {
+				return cty.UnknownVal(cty.Number), nil
+			}
+			if same.True() {
+				return cty.NumberIntVal(int64(i)), nil
+			}
+		}
+		return cty.NilVal, errors.New("the list does not have it")
+	},
+})
 
 func textTest(f func(s, part string) bool) function.Function {
 	return function.New(&function.Spec{Params: []function.Parameter{text("str"), text("part")}, Type: function.StaticReturnType(cty.Bool),

@@ -41,6 +41,15 @@ func TestFunctionsGiveWhatTerraformGives(t *testing.T) {
 		`[{ t = 1 }, { t = 2 }][*].t`:              `[1,2]`,
 		`1 == 1 ? "y" : "n"`:                       `"y"`,
 		`flatten([for a in [1, 2] : [a, a * 10]])`: `[1,10,2,20]`,
+		`md5("a")`:                                 `"0cc175b9c0f1b6a831c399e269772661"`,
+		`sha1("a")`:                                `"86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"`,
+		`sha256("")`:                               `"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"`,
+		`csvdecode("a,b\n1,2")[0].b`:               `"2"`,
+		`basename("a/b.txt")`:                      `"b.txt"`,
+		`dirname("a/b.txt")`:                       `"a"`,
+		`index(["a", "b"], "b")`:                   `1`,
+		`nonsensitive(sensitive("x"))`:             `"x"`,
+		`urlencode("a b")`:                         `"a+b"`,
 		`terraform.workspace`:                      `"default"`,
 	} {
 		set, ds := one("output \"o\" {\n value = " + expr + "\n}")

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -120,13 +119,6 @@ func TestLinksDoNotLeadOutOfTheFolder(t *testing.T) {
 	require.NotContains(t, ds.Err().Error(), "hunter2")
 }
 
-func TestAPipeInTheFolderIsNotWaitedFor(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "main.tf"), 0o600))
-	_, ds := Load(dir, Options{})
-	require.ErrorContains(t, ds.Err(), "not a regular file")
-}
-
 func TestTheRendererIsNotFooledByTheSource(t *testing.T) {
 	_, ds := one("output \"o\" {\n\tvalue = nope /* \x1b[2J \u202e evil */\n}")
 	var b bytes.Buffer
@@ -141,6 +133,13 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("variable \"x\" {\n  type = object({ a = optional(number, 1) })\n}\nlocals {\n  y = { for k, v in var.x : k => v }\n}\n"+output("local.y")), []byte(`x = { a = 2 }`))
 	f.Add([]byte("resource \"sluice_endpoint\" \"e\" {\n  for_each = toset([\"a\"])\n  name = \"%{ if true }x${each.key}%{ endif }\"\n}\nmoved {\n  from = sluice_endpoint.a\n  to = sluice_endpoint.e[\"a\"]\n}"), []byte(""))
 	f.Add([]byte("data \"sluice_x\" \"d\" {}\ncheck \"c\" {\n  assert {\n    condition = data.sluice_x.d.a[*].b\n  }\n}\n"+output("data.sluice_x.d[0].x")), []byte("= ["))
+	folders, err := filepath.Glob("testdata/*/main.tf")
+	require.NoError(f, err)
+	for _, path := range folders {
+		src, err := os.ReadFile(path)
+		require.NoError(f, err)
+		f.Add(src, []byte("p95_budget = 25"))
+	}
 	f.Fuzz(func(t *testing.T, src, values []byte) {
 		files := []File{{Name: "main.tf", Bytes: src}, {Name: "terraform.tfvars", Bytes: values}}
 		set, ds := LoadFiles(files, Options{})
