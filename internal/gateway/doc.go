@@ -30,10 +30,13 @@
 //     connections are dropped and the request is sent once more on a fresh one;
 //   - a replica that cannot be dialed is passed over for each other ready one of
 //     the same deployment;
-//   - a fresh connection that breaks may mean that this very request kills
-//     replicas, so only one more is tried.
+//   - a fresh connection that breaks, or an answer whose head is malformed (no
+//     HTTP/1, a status below 100, two lengths, a control character, a head over
+//     256 KiB, interim responses without end), may mean that this very request
+//     kills replicas. It is sent to another replica, but kills two of one
+//     deployment at most and three in all.
 //
-// When the chosen deployment has no replica left, the request falls over to the
+// When the chosen deployment has no replica left that may be tried, the request falls over to the
 // other side of the pair, even one at 0 %, or to the other members: an accepted
 // request gets an answer from a model. The failure is counted as a server error
 // of the deployment that was chosen, and the answer as a request of the one that

@@ -21,17 +21,21 @@ type exchange struct {
 	chosen   string    // deployment that the route chose
 	flight   *meter.Flight
 	tried    []*replica
-	deaths   int // fresh connections that broke before an answer began
+	deaths   int // fresh connections that broke before an answer began, and malformed answers
 }
 
-// maxDeaths bounds the replicas that one request may kill.
-const maxDeaths = 2
+// What one request may kill before it is taken for the cause: two replicas of one
+// deployment, so that another side is asked while there are two bad ones in a row, and
+// three in all, so that a poisonous request leaves the others alive.
+const (
+	maxDeaths      = 2
+	maxDeathsInAll = 3
+)
 
-// How an attempt can fail without an answer.
+// How a deployment can fail without an answer.
 var (
-	errSpent    = errors.New("no replica is left")
+	errSpent    = errors.New("no replica is left that this request may go to")
 	errCanceled = errors.New("the client left")
-	errBroken   = errors.New("the replica broke off")
 )
 
 // outcome is an answer, and who gives it.
@@ -102,8 +106,9 @@ func (x *exchange) refuse(e *refusalError) { refuse(x.w, e.status, e.body) }
 
 // exhaust tries the replicas of one deployment, the given one first, until one
 // answers. Those of the newest table count, so one that became ready meanwhile
-// helps. errSpent tells that none is left.
+// helps. errSpent tells that none is left, or that the request has killed its share.
 func (x *exchange) exhaust(deployment string, m *member, s station, ok bool) (outcome, error) {
+	before := x.deaths
 	for ok {
 		reply, err := x.try(m, s)
 		if err == nil {
@@ -115,10 +120,10 @@ func (x *exchange) exhaust(deployment string, m *member, s station, ok bool) (ou
 		}
 		x.gateway.log.Warn("replica failed before its answer", slog.String("deployment", deployment),
 			slog.String("replica", s.replica.id), slog.Any("error", err))
-		if errors.Is(err, errBroken) || x.deaths >= maxDeaths {
-			return outcome{}, errBroken
-		}
 		x.tried = append(x.tried, s.replica)
+		if x.deaths-before >= maxDeaths || x.deaths >= maxDeathsInAll {
+			break
+		}
 		if m = x.newest(deployment); m == nil {
 			break
 		}
@@ -144,6 +149,9 @@ func (x *exchange) fallOver() (outcome, error) {
 		return outcome{}, errSpent
 	}
 	for _, m := range e.after(x.chosen) {
+		if x.deaths >= maxDeathsInAll {
+			break
+		}
 		s, ok := m.pick(x.tried)
 		if !ok {
 			continue
@@ -159,7 +167,8 @@ func (x *exchange) fallOver() (outcome, error) {
 
 // try sends the request to one replica. When a kept connection breaks before the
 // first byte of an answer it is sent once more on a fresh one, never on another
-// kept one, which would be as old.
+// kept one, which would be as old. An answer that began and is malformed counts as a
+// death: nothing of it has reached the client, so another replica may be asked.
 func (x *exchange) try(m *member, s station) (*reply, error) {
 	q, ctx := x.encode(m, s.pool.address), x.r.Context()
 	defer q.free()
@@ -168,9 +177,10 @@ func (x *exchange) try(m *member, s station) (*reply, error) {
 		switch {
 		case err == nil:
 			return reply, nil
-		case c.answered:
-			return nil, errors.Join(errBroken, err)
 		case ctx.Err() != nil:
+			return nil, err
+		case c.answered:
+			x.deaths++
 			return nil, err
 		}
 		s.pool.drop()
@@ -180,14 +190,10 @@ func (x *exchange) try(m *member, s station) (*reply, error) {
 		return nil, err
 	}
 	reply, err := c.roundTrip(ctx, &q)
-	switch {
-	case err == nil:
-		return reply, nil
-	case c.answered:
-		return nil, errors.Join(errBroken, err)
+	if err != nil {
+		x.deaths++
 	}
-	x.deaths++
-	return nil, err
+	return reply, err
 }
 
 // fail answers a request that no replica answers.

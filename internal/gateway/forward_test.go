@@ -299,20 +299,6 @@ const (
 	brokenAnswer = "HTTP/1.1 200 OK\r\nbroken head\r\n\r\n"
 )
 
-func TestBrokenAnswersAreNotReplayed(t *testing.T) {
-	address, requests := speaking(t, brokenAnswer)
-	g := start(t, Config{}, chat(1, serves("a", address, address)))
-	assert.Equal(t, http.StatusBadGateway, g.ask(t, "acme/chat").status)
-	assert.EqualValues(t, 1, requests.Load())
-
-	address, requests = speaking(t, wholeAnswer, brokenAnswer)
-	require.NoError(t, g.Apply(chat(2, serves("a", address))))
-	assert.Equal(t, http.StatusOK, g.ask(t, "acme/chat").status)
-	eventually(t, eventSoon, "the connection is kept", func() bool { return idle(g.pools[address]) == 1 })
-	assert.Equal(t, http.StatusBadGateway, g.ask(t, "acme/chat").status, "nor on a kept connection")
-	assert.EqualValues(t, 2, requests.Load())
-}
-
 func TestInterimAndOddAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		bytes  string

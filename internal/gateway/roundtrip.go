@@ -96,13 +96,20 @@ func (c *conn) roundTrip(ctx context.Context, q *request) (*reply, error) {
 	return r, nil
 }
 
-// readHead reads the head of the final response, passing over interim ones.
+// maxInterim bounds the interim responses before the final one.
+const maxInterim = 8
+
+// readHead reads the head of the final response, passing over a few interim ones.
 func (c *conn) readHead() (*http.Response, error) {
-	for range 8 {
+	for range maxInterim + 1 {
 		response, err := http.ReadResponse(c.reader, nil) //nolint:bodyclose // the exchange reads it to its end or closes the connection
 		switch {
 		case err != nil:
 			return nil, err
+		case response.ProtoMajor != 1 || response.StatusCode < http.StatusContinue:
+			return nil, fmt.Errorf("the replica answered %s %s, which is no answer of HTTP/1", response.Proto, response.Status)
+		case hasSpacedName(response.Header):
+			return nil, errSpacedName
 		case response.StatusCode >= http.StatusOK:
 			return response, nil
 		case response.StatusCode == http.StatusSwitchingProtocols:
@@ -110,6 +117,19 @@ func (c *conn) readHead() (*http.Response, error) {
 		}
 	}
 	return nil, errors.New("the replica sent one interim response after the other")
+}
+
+var errSpacedName = errors.New("the replica sent a header with a space in its name")
+
+// hasSpacedName tells what net/http lets pass in a response: "Content-Length : 2" would
+// be an unknown header, and the body one that ends with the connection.
+func hasSpacedName(h http.Header) bool {
+	for name := range h {
+		if strings.IndexByte(name, ' ') >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // reply is the head of an answer and the connection on which its body follows.
