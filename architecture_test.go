@@ -43,6 +43,10 @@ var rooms = map[string][]string{
 		"internal/engine", "internal/rollout", "internal/api", "internal/store", "internal/fleet", "internal/meter",
 		"internal/gateway", "internal/server", "internal/render", "internal/modelserver",
 	},
+	"internal/rehearsal": {
+		"internal/engine", "internal/rollout", "internal/fleet", "internal/store",
+		"internal/declaration", "internal/planning", "internal/api", "internal/wire", "internal/render", // what a user declares, and how it is shown
+	},
 	"internal/cli": {
 		"internal/serve", "reconciler", "internal/rehearsal", "internal/engineclient", "internal/declaration", "internal/planning",
 		"internal/render", "internal/api", "internal/modelserver", "internal/probe",
