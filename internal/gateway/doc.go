@@ -45,6 +45,16 @@
 // (X-Sluice-Deployment and X-Sluice-Fallback-From). A pinned request does not
 // fall over.
 //
+// A replica whose connections cannot be opened or break, or that answers malformed
+// heads, five times in a row is ejected: passed over for 1 s, then for twice as long
+// each time up to 30 s. After each cool-down one request is sent to it to find out; one
+// whose answer begins brings the replica back, and one that fails costs its client
+// nothing but the detour. Nothing else ends an ejection but a restart, so a replica
+// does not flap inside its cool-down. A 5xx that the model gives is an answer and
+// ejects nobody: the gates judge it. When all replicas of a deployment that are left
+// are ejected, the gateway fails open: one of them is tried before the request falls
+// over, all of them where nothing can stand in, and an answer brings it back.
+//
 // After the first byte nothing can be replayed: an upstream that dies aborts the
 // client's connection and counts as a server error. A client that leaves, in any
 // phase, closes the upstream connection at once and counts as canceled.

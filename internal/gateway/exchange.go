@@ -21,7 +21,8 @@ type exchange struct {
 	chosen   string    // deployment that the route chose
 	flight   *meter.Flight
 	tried    []*replica
-	deaths   int // fresh connections that broke before an answer began, and malformed answers
+	resorted string // deployment at which an ejected replica was tried
+	deaths   int    // fresh connections that broke before an answer began, and malformed answers
 }
 
 // What one request may kill before it is taken for the cause: two replicas of one
@@ -92,7 +93,7 @@ func (x *exchange) decide() (m *member, s station, ok bool) {
 				"The endpoint "+x.call.model+" sends traffic to no deployment."))
 			return nil, s, false
 		}
-		if s, ok = m.pick(nil); ok || t == x.gateway.table.Load() {
+		if s, ok = x.pick(m); ok || t == x.gateway.table.Load() {
 			return m, s, ok
 		}
 	}
@@ -112,12 +113,15 @@ func (x *exchange) exhaust(deployment string, m *member, s station, ok bool) (ou
 	for ok {
 		reply, err := x.try(m, s)
 		if err == nil {
+			s.begun()
 			return outcome{reply, m, s}, nil
 		}
 		s.replica.release()
 		if x.r.Context().Err() != nil {
+			s.left()
 			return outcome{}, errCanceled
 		}
+		s.failed(x.gateway.log)
 		x.gateway.log.Warn("replica failed before its answer", slog.String("deployment", deployment),
 			slog.String("replica", s.replica.id), slog.Any("error", err))
 		x.tried = append(x.tried, s.replica)
@@ -127,9 +131,23 @@ func (x *exchange) exhaust(deployment string, m *member, s station, ok bool) (ou
 		if m = x.newest(deployment); m == nil {
 			break
 		}
-		s, ok = m.pick(x.tried)
+		s, ok = x.pick(m)
 	}
 	return outcome{}, errSpent
+}
+
+// pick takes the request in at a replica of the deployment. When all that are left are
+// ejected, one of them is tried before another deployment is: ejection is a guess, and
+// must not empty a side. Where nothing can stand in, all of them are.
+func (x *exchange) pick(m *member) (station, bool) {
+	s, ok := m.pick(x.tried)
+	if ok || x.resorted == m.deployment && !x.pinned() && len(x.endpoint.after(x.chosen)) > 0 {
+		return s, ok
+	}
+	if s, ok = m.resort(x.tried); ok {
+		x.resorted = m.deployment
+	}
+	return s, ok
 }
 
 // newest returns the deployment as the table that is served now has it, or nil.
@@ -152,7 +170,7 @@ func (x *exchange) fallOver() (outcome, error) {
 		if x.deaths >= maxDeathsInAll {
 			break
 		}
-		s, ok := m.pick(x.tried)
+		s, ok := x.pick(m)
 		if !ok {
 			continue
 		}

@@ -32,11 +32,13 @@ func (x *exchange) relay(out outcome) {
 	class = x.classify(err, out.StatusCode)
 	if err != nil {
 		if class == meter.ServerError {
+			out.station.failed(x.gateway.log)
 			x.gateway.log.Warn("replica died within its answer", slog.String("deployment", out.member.deployment),
 				slog.String("replica", out.station.replica.id), slog.Any("error", err))
 		}
 		panic(http.ErrAbortHandler) // the client must not take a part for the whole
 	}
+	out.station.finished()
 	out.release()
 }
 

@@ -12,6 +12,7 @@ type replica struct {
 	id     string
 	header []string      // id, as a header's values
 	state  atomic.Uint64 // requests in flight, and the marks below
+	health health
 
 	mu       sync.Mutex
 	drained  chan struct{} // closed when a marked replica holds nothing; made by a waiter

@@ -87,8 +87,8 @@ func race(members []*member, point uint64) *member {
 }
 
 // pick takes in the request at the less loaded of two random ready replicas, or
-// at any that may still take one. Those in tried are passed over. The second
-// result is false when none is left.
+// at any that may still take one. Those in tried and the ejected ones are passed over,
+// but for a probe. The second result is false when none is left.
 func (m *member) pick(tried []*replica) (station, bool) {
 	n := len(m.ready)
 	if n == 0 {
@@ -100,13 +100,44 @@ func (m *member) pick(tried []*replica) (station, bool) {
 		if b >= a {
 			b++
 		}
-		if m.ready[b].replica.inflight() < m.ready[a].replica.inflight() {
+		if m.ready[b].load(tried) < m.ready[a].load(tried) {
 			a = b
 		}
 	}
 	for i := range n {
 		s := m.ready[(a+i)%n]
+		if among(tried, s.replica) || !s.replica.acquire() {
+			continue
+		}
+		var ok bool
+		if s.errand, ok = s.replica.health.admit(); ok {
+			return s, true
+		}
+		s.replica.release()
+	}
+	return station{}, false
+}
+
+// load is what two replicas are compared by. One that would be passed over counts as
+// full: else the one after it in the list would get its requests on top of its own.
+func (s station) load(tried []*replica) int {
+	if among(tried, s.replica) || s.replica.health.away() {
+		return math.MaxInt
+	}
+	return s.replica.inflight()
+}
+
+// resort takes in the request at a random replica, be it ejected.
+func (m *member) resort(tried []*replica) (station, bool) {
+	n := len(m.ready)
+	if n == 0 {
+		return station{}, false
+	}
+	a := rand.IntN(n) //nolint:gosec // a draw, not a secret
+	for i := range n {
+		s := m.ready[(a+i)%n]
 		if !among(tried, s.replica) && s.replica.acquire() {
+			s.errand = errandResort
 			return s, true
 		}
 	}

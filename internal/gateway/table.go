@@ -57,6 +57,7 @@ type member struct {
 type station struct {
 	replica *replica
 	pool    *pool
+	errand  errand // of the request that was taken in; the usual one in a table
 }
 
 // Apply replaces the routing of one endpoint, whole and at once. A route that
@@ -206,24 +207,25 @@ func (g *Gateway) compileMember(m rollout.Member) *member {
 	}
 	for _, r := range m.Replicas {
 		if r.State == rollout.ReplicaReady && r.Address != "" {
-			c.ready = append(c.ready, station{g.replica(r), g.pool(r.Address)})
+			c.ready = append(c.ready, station{replica: g.replica(r), pool: g.pool(r.Address)})
 		}
 	}
 	return c
 }
 
-// replica returns the replica's own record. A restart ends a Drain: it is a new
-// process that holds nothing.
+// replica returns the replica's own record. A restart ends a Drain and an ejection:
+// it is a new process that holds nothing and has broken nothing.
 func (g *Gateway) replica(r rollout.Replica) *replica {
 	own := g.replicas[r.ID]
 	if own == nil {
-		own = &replica{id: r.ID, header: []string{r.ID}, restarts: r.Restarts}
+		own = &replica{id: r.ID, header: []string{r.ID}, restarts: r.Restarts, health: health{now: g.config.Now}}
 		own.set(markRoute) // until swap
 		g.replicas[r.ID] = own
 	}
 	if own.restarts != r.Restarts {
 		own.restarts = r.Restarts
 		own.clear(markCall)
+		own.health.restarted()
 	}
 	return own
 }
