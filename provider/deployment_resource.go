@@ -183,6 +183,10 @@ func (r *deploymentResource) Create(ctx context.Context, req resource.CreateRequ
 	d, err := r.engine.client.CreateDeployment(ctx, endpoint, api.CreateDeployment{
 		Name: m.Name.ValueString(), Model: m.Model.ValueString(), Config: m.Config.ValueString(), Autoscaling: m.bounds(),
 	}, onceKey())
+	if taken(err) {
+		r.engine.deploymentTaken(ctx, &resp.Diagnostics, endpoint, m.Name.ValueString(), err)
+		return
+	}
 	if err != nil {
 		addRefusal(&resp.Diagnostics, "create deployment "+m.Name.ValueString(), err)
 		return

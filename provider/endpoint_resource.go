@@ -100,6 +100,10 @@ func (r *endpointResource) Create(ctx context.Context, req resource.CreateReques
 		return
 	}
 	e, err := r.engine.client.CreateEndpoint(ctx, api.CreateEndpoint{Name: m.Name.ValueString(), Visibility: fullEnum(prefixVisibility, m.Visibility.ValueString())}, onceKey())
+	if taken(err) {
+		r.engine.endpointTaken(ctx, &resp.Diagnostics, m.Name.ValueString(), err)
+		return
+	}
 	if err != nil {
 		addRefusal(&resp.Diagnostics, "create endpoint "+m.Name.ValueString(), err)
 		return

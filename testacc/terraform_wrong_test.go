@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 )
 
 // A wrong project, a wrong path and the gateway's address are errors: none of them
@@ -144,4 +146,24 @@ func candidateOf(hcl string) string {
 // oneLine undoes how terraform breaks and frames the lines of a diagnostic.
 func oneLine(out string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(out)), " ")
+}
+
+// An apply that was killed after the engine had made something, and before terraform
+// wrote its state, leaves a name that is taken: the next apply says what it is and how
+// to take it in, and then goes on.
+func TestTerraformANameThatAnEarlierApplyTookIsTakenIn(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	ep, err := e.Client.CreateEndpoint(t.Context(), api.CreateEndpoint{Name: "chat"}, "")
+	require.NoError(t, err)
+	hcl := required + "resource \"sluice_endpoint\" \"chat\" {\n  name = \"chat\"\n}\n"
+	w := newWorkspace(t, e, hcl)
+	out, code := w.run(t, "apply", "-auto-approve", "-no-color", "-input=false")
+	require.Equal(t, 1, code, out)
+	require.Contains(t, oneLine(out), "There is already an endpoint \"chat\"")
+	require.Contains(t, out, "id = \""+ep.ID+"\"")
+	w.write(t, hcl+"import {\n  to = sluice_endpoint.chat\n  id = \""+ep.ID+"\"\n}\n")
+	w.apply(t)
+	plan, code := w.run(t, "plan", "-no-color", "-detailed-exitcode")
+	require.Zero(t, code, plan)
 }

@@ -87,6 +87,10 @@ func planGates(p *printer, j planning.Journey) {
 	p.line("  gates, all must pass:")
 	for _, g := range j.Gates {
 		p.line("    %s", Inert(g.Text))
+		if g.BusiestStep == 0 {
+			p.line("      no step is judged by it: at 100 %% the source has no traffic to compare with")
+			continue
+		}
 		p.line("      %d request(s) a side in %s; that is %s a second on the pair at step %d", g.SamplesNeeded, planning.Span(g.Window), number(roundTo(g.RequestsPerSecond, 2)), g.BusiestStep)
 	}
 }
