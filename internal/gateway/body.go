@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -64,10 +65,20 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (*body, error
 			return b, nil
 		case isTimeout(err):
 			return b, invalid(http.StatusRequestTimeout, "request_timeout", "", "The body did not arrive in time.")
-		case err != nil:
+		case err != nil && connectionLost(err):
 			return b, err
+		case err != nil:
+			w.Header().Set("Connection", "close") // where the next request begins is not known
+			return b, invalid(http.StatusBadRequest, "malformed_body", "", "The body is not framed as HTTP demands.")
 		}
 	}
+}
+
+// connectionLost tells a client that left from one that sends malformed chunks or ends
+// too early, which may still listen.
+func connectionLost(err error) bool {
+	var lost *net.OpError
+	return errors.As(err, &lost)
 }
 
 func isTimeout(err error) bool {

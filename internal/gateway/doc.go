@@ -21,6 +21,16 @@
 // Inside a deployment two random ready replicas are compared and the one with
 // fewer requests in flight is taken.
 //
+// # Where a request ends
+//
+// A request with both a Content-Length and a Transfer-Encoding, one of HTTP/1.0 with
+// the latter, and a body in malformed chunks are answered 400. After these and after
+// every other request in chunks the connection is closed, so that nothing can be
+// smuggled past a proxy in front that disagrees about where a request ends. On TLS
+// connections, and behind another server than [Gateway.Serve]'s, the first of them is
+// served by its chunks before the connection is closed, as RFC 9112 (6.1) lets it be:
+// there net/http hides the length.
+//
 // # When a replica fails
 //
 // The body is held until the answer begins, so nothing that fails before the

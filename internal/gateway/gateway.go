@@ -76,6 +76,13 @@ func (g *Gateway) Meter() *meter.Meter { return g.meter }
 // /v1/embeddings, GET /v1/models and /v1/models/{name} (all of them without /v1
 // too) and GET /healthz. Every error has OpenAI's shape.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if misframed(w, r) {
+		refuse(w, http.StatusBadRequest, apiError{
+			Message: "A request must not give both a Content-Length and a Transfer-Encoding, nor the latter in HTTP/1.0.",
+			Type:    typeInvalid, Code: "ambiguous_length",
+		})
+		return
+	}
 	path := strings.TrimPrefix(r.URL.Path, "/v1")
 	model, isModel := strings.CutPrefix(path, "/models/")
 	switch {

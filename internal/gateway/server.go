@@ -15,6 +15,7 @@ import (
 func newServer(g *Gateway) *http.Server {
 	return &http.Server{
 		Handler:           g,
+		ConnContext:       withFraming,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -24,7 +25,7 @@ func newServer(g *Gateway) *http.Server {
 
 // Serve accepts requests until Shutdown, after which it returns nil.
 func (g *Gateway) Serve(l net.Listener) error {
-	if err := g.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := g.server.Serve(watchedListener{l}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
