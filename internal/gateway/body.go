@@ -8,52 +8,24 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
-	"time"
 )
 
-// body is a request's body, held until its answer begins.
-type body struct {
-	bytes  []byte
-	pooled *[]byte
-}
-
-// keptBody is the largest buffer that is kept for the next request.
-const keptBody = 64 << 10
-
-var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
-
-// free gives the buffer back. Calling it again does nothing.
-func (b *body) free() {
-	if b.pooled != nil && cap(b.bytes) <= keptBody {
-		*b.pooled = b.bytes[:0]
-		bodies.Put(b.pooled)
-	}
-	b.bytes, b.pooled = nil, nil
-}
-
 // readBody reads the whole body. It returns a *refusalError for one over the
-// limit or from a client that stalls, and any other error when the client left.
+// limit, beyond what may be held in all, malformed or from a client that is too slow,
+// and any other error when the client left.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
-	b := &body{}
+	b := &body{budget: &g.budget}
 	if r.ContentLength > g.config.MaxBody {
 		return b, g.tooLarge()
 	}
-	b.pooled = bodies.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
-	b.bytes = (*b.pooled)[:0]
-	// A length that is only claimed must not cost memory: beyond 1 MiB it has to come.
-	if n := int(min(r.ContentLength, 1<<20)); n >= cap(b.bytes) {
-		b.bytes = make([]byte, 0, n+1) // one more, to see the end without growing
+	if !b.borrow(nextSize(0, r.ContentLength, g.config.MaxBody)) {
+		return b, errOverloaded
 	}
-	control := http.NewResponseController(w)
-	var renewed time.Time
+	patience := g.patience(w)
 	for {
-		if now := time.Now(); now.Sub(renewed) > time.Second {
-			renewed = now
-			_ = control.SetReadDeadline(now.Add(g.config.BodyTimeout)) // a writer without deadlines is a test's
-		}
-		if len(b.bytes) == cap(b.bytes) {
-			b.bytes = append(b.bytes, 0)[:len(b.bytes)]
+		patience.renew(len(b.bytes))
+		if len(b.bytes) == cap(b.bytes) && !b.grow(nextSize(cap(b.bytes), r.ContentLength, g.config.MaxBody)) {
+			return b, errOverloaded
 		}
 		n, err := r.Body.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
@@ -61,25 +33,33 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (*body, error
 		case int64(len(b.bytes)) > g.config.MaxBody:
 			return b, g.tooLarge()
 		case errors.Is(err, io.EOF):
-			_ = control.SetReadDeadline(time.Time{}) // the answer may be long in coming
+			patience.end()
 			return b, nil
-		case isTimeout(err):
-			return b, invalid(http.StatusRequestTimeout, "request_timeout", "", "The body did not arrive in time.")
-		case err != nil && connectionLost(err):
-			return b, err
 		case err != nil:
 			w.Header().Set("Connection", "close") // where the next request begins is not known
-			return b, invalid(http.StatusBadRequest, "malformed_body", "", "The body is not framed as HTTP demands.")
+			return b, bodyError(err)
 		}
 	}
 }
 
-// connectionLost tells a client that left from one that sends malformed chunks or ends
-// too early, which may still listen.
-func connectionLost(err error) bool {
+// bodyError says what kept a body from being read. A client that left is told from one
+// that sends malformed chunks or ends too early, which may still listen.
+func bodyError(err error) error {
 	var lost *net.OpError
-	return errors.As(err, &lost)
+	switch {
+	case isTimeout(err):
+		return invalid(http.StatusRequestTimeout, "request_timeout", "", "The body did not arrive in time.")
+	case errors.As(err, &lost):
+		return err
+	default:
+		return invalid(http.StatusBadRequest, "malformed_body", "", "The body is not framed as HTTP demands.")
+	}
 }
+
+// errOverloaded refuses a body for which there is no room now.
+var errOverloaded = &refusalError{http.StatusServiceUnavailable, apiError{
+	Message: "The gateway holds too many bytes of other requests; try again in a moment.", Type: typeServer, Code: "overloaded",
+}}
 
 func isTimeout(err error) bool {
 	var t interface{ Timeout() bool }

@@ -82,10 +82,6 @@ func TestTheStickyKeyIsTheMostSpecificThatIsGiven(t *testing.T) {
 func TestNB5TheLimitHoldsToTheByteOnEveryPath(t *testing.T) {
 	const limit = 64 << 10
 	g := start(t, Config{MaxBody: limit}, chat(1, serves("a", upstream(t, echo))))
-	sized := func(n int) string {
-		head, tail := `{"model":"acme/chat","prompt":"`, `"}`
-		return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
-	}
 	for _, path := range []string{"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/embeddings"} {
 		for n, status := range map[int]int{
 			100: 200, 32<<10 - 1: 200, 32 << 10: 200, 32<<10 + 1: 200, limit: 200, limit + 1: 413, 4 * limit: 413,

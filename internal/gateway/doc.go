@@ -31,6 +31,15 @@
 // served by its chunks before the connection is closed, as RFC 9112 (6.1) lets it be:
 // there net/http hides the length.
 //
+// # What is held
+//
+// A body is held until its answer begins, for a replay may need it until then, and let
+// go at that moment. All bodies together take at most Config.MaxBuffered; a request
+// beyond that is answered 503 with Retry-After. The garbage collector lets the process
+// have about twice as much. Of a length that a client claims only 1 MiB is believed
+// until as much has come; then the buffer is exactly as long as the body. A client must
+// not only not be silent but keep a pace of 64 KiB/s after its first 30 s: else 408.
+//
 // # When a replica fails
 //
 // The body is held until the answer begins, so nothing that fails before the

@@ -16,15 +16,18 @@ import (
 
 // Config shapes a gateway. The zero value gives the defaults.
 type Config struct {
-	Meter     *meter.Meter                // counts every routed request; default a new one
-	MaxBody   int64                       // bytes of a request's body, default 32 MiB; 413 beyond
-	Logger    *slog.Logger                // default discards
-	Authorize func(r *http.Request) error // refuses with 401; nil lets everyone in
-	Now       func() time.Time            // default time.Now
+	Meter   *meter.Meter // counts every routed request; default a new one
+	MaxBody int64        // bytes of a request's body, default 32 MiB; 413 beyond
+	// MaxBuffered bounds the bytes of all bodies that wait for their answers to begin,
+	// default 256 MiB and never less than one body takes; 503 beyond.
+	MaxBuffered int64
+	Logger      *slog.Logger                // default discards
+	Authorize   func(r *http.Request) error // refuses with 401; nil lets everyone in
+	Now         func() time.Time            // default time.Now
 
 	Dial         DialFunc      // reaches a replica, default a net.Dialer with a timeout of 3 s
 	IdleTimeout  time.Duration // of a kept connection to a replica, default 4 s: below the 5 s of common model servers
-	BodyTimeout  time.Duration // that a client may be silent within its body, default 30 s
+	BodyTimeout  time.Duration // that a client may be silent within its body, default 30 s; in all it has as much and 1 s for every 64 KiB
 	WriteTimeout time.Duration // that a client may take no byte that is offered, default 30 s
 }
 
@@ -32,6 +35,7 @@ type Config struct {
 // behind a server of its own.
 type Gateway struct {
 	config Config
+	budget budget
 	meter  *meter.Meter
 	log    *slog.Logger
 
@@ -47,6 +51,7 @@ type Gateway struct {
 // New makes a gateway without routes.
 func New(c Config) *Gateway {
 	c.MaxBody = cmp.Or(c.MaxBody, 32<<20)
+	c.MaxBuffered = max(cmp.Or(c.MaxBuffered, 256<<20), c.MaxBody+keptBody)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 4*time.Second)
 	c.BodyTimeout = cmp.Or(c.BodyTimeout, 30*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 30*time.Second)
@@ -61,7 +66,7 @@ func New(c Config) *Gateway {
 		c.Meter = meter.New(meter.Config{Now: c.Now})
 	}
 	g := &Gateway{
-		config: c, meter: c.Meter, log: c.Logger,
+		config: c, budget: budget{most: c.MaxBuffered}, meter: c.Meter, log: c.Logger,
 		replicas: make(map[string]*replica), pools: make(map[string]*pool),
 	}
 	g.table.Store(&table{})

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -179,15 +178,4 @@ func TestAGoodRequestKeepsItsConnectionWhateverItsBodySays(t *testing.T) {
 	one := post11(fmt.Sprintf("Content-Length: %d\r\n", len(body)), body)
 	assert.Equal(t, []int{200, 200, 200, 200}, g.say(t, one+one, one, post11("Connection: close\r\nTransfer-Encoding: chunked\r\n", chunks)))
 	assert.EqualValues(t, 4, asked.Load())
-}
-
-func TestAClientThatLeavesWithinItsBodyIsNotRouted(t *testing.T) {
-	g, asked, _ := guarded(t)
-	c, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", strings.TrimPrefix(g.url, "http://"))
-	require.NoError(t, err)
-	_, err = io.WriteString(c, post11("Content-Length: 21\r\n", whole[:5]))
-	require.NoError(t, err)
-	require.NoError(t, c.Close())
-	require.NoError(t, g.Shutdown(t.Context()))
-	assert.Zero(t, asked.Load())
 }
