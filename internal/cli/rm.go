@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
 
@@ -24,14 +28,23 @@ func (a *app) rmCommand() *cobra.Command {
 			case t.several:
 				return usagef("both endpoint %s (%s) and deployment %s (%s) are called %q: give the id", t.endpoint.Name, t.endpoint.ID, t.deployment.Name, t.deployment.ID, args[0])
 			case t.rollout != nil:
-				err = c.DeleteRollout(ctx, t.rollout.EndpointID, t.rollout.ID, t.rollout.ETag)
-				return a.deleted(err, "rollout", t.rollout.ID+"; the traffic split stays as it is")
+				return a.deleted(deleteRollout(ctx, c, *t.rollout), "rollout", t.rollout.ID+"; the traffic split stays as it is")
 			case t.endpoint != nil:
 				return a.deleted(c.DeleteEndpoint(ctx, t.endpoint.ID, t.endpoint.ETag), "endpoint", t.endpoint.Name)
 			}
 			return a.deleted(c.DeleteDeployment(ctx, t.deployment.EndpointID, t.deployment.ID, t.deployment.ETag), "deployment", t.deployment.Name)
 		},
 	}
+}
+
+// deleteRollout deletes a record. The engine moves a rollout on by itself, so an etag
+// that is a step old says nothing about people: without one the state alone decides.
+func deleteRollout(ctx context.Context, c *engineclient.Client, r api.Rollout) error {
+	err := c.DeleteRollout(ctx, r.EndpointID, r.ID, r.ETag)
+	if engineclient.IsStale(err) {
+		err = c.DeleteRollout(ctx, r.EndpointID, r.ID, "")
+	}
+	return err
 }
 
 func (a *app) deleted(err error, kind, name string) error {

@@ -233,3 +233,28 @@ func TestEachMistakeInTheFileHasItsLine(t *testing.T) {
 	r := shell{t, nil}.run("serve", "--data", t.TempDir(), "--config", path).exits(cli.ExitFailed, `engine.yaml:2: "drivr"`, `engine.yaml:4: "hardwear"`)
 	require.Equal(t, 2, strings.Count(r.errs, "\n"))
 }
+
+// The engine had moved the rollout on between the read and the delete.
+func TestARecordIsDeletedByItsStateWhateverItsETag(t *testing.T) {
+	var etags []string
+	s := hostile(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == http.MethodDelete:
+			etags = append(etags, r.URL.Query().Get("etag"))
+			if len(etags) == 1 {
+				w.Header().Set("x-should-retry", "false")
+				w.WriteHeader(http.StatusConflict)
+				_, _ = w.Write([]byte(`{"message":"changed","error":{"message":"changed","type":"conflict_error","code":"ABORTED"}}`))
+				return
+			}
+			_, _ = w.Write([]byte("{}"))
+		case strings.HasSuffix(r.URL.Path, "/endpoints"):
+			_, _ = w.Write([]byte(`{"object":"list","data":[{"id":"ep_1","name":"demo/chat","trafficSplit":[],"deployments":[]}],"next_cursor":null}`))
+		default:
+			_, _ = w.Write([]byte(`{"id":"rol_1","endpointId":"ep_1","state":"ROLLOUT_STATE_PENDING","etag":"7","status":{"steps":[],"totalSteps":0},"createdAt":"2026-01-01T00:00:00Z"}`))
+		}
+	})
+	s.run("rm", "rol_1").exits(0, "deleted rollout rol_1")
+	require.Equal(t, []string{"7", ""}, etags)
+}
