@@ -46,6 +46,7 @@ var rooms = map[string][]string{
 	"internal/rehearsal": {
 		"internal/engine", "internal/rollout", "internal/fleet", "internal/store",
 		"internal/declaration", "internal/planning", "internal/api", "internal/wire", "internal/render", // what a user declares, and how it is shown
+		"internal/modelserver", // its latency distributions, so that one text says them at both doors
 	},
 	"internal/cli": {
 		"internal/serve", "reconciler", "internal/rehearsal", "internal/engineclient", "internal/declaration", "internal/planning",
