@@ -91,12 +91,25 @@ func (e *Engine) setBounds(ctx context.Context, r rollout.Rollout, effect rollou
 			return rollout.Change{}, nil
 		}
 		d.UpdatedAt = e.Now()
-		return rollout.Change{Deployments: []rollout.Deployment{d}, Events: e.scaledEvents(old, d, Caller{Name: "rollout"})}, nil
+		c := rollout.Change{Deployments: []rollout.Deployment{d}, Events: e.scaledEvents(old, d, Caller{Name: "rollout"})}
+		if effect.Lifts {
+			r.Lifted = true
+			c.Rollouts = []rollout.Rollout{r}
+		}
+		return c, nil
 	})
+	if err == nil {
+		err = e.ensureLatest(ctx, d)
+	}
+	if err != nil && !errors.Is(err, errSuperseded) {
+		// The record may say it while the fleet was not told, and the next decision will
+		// find nothing left to do: the fleet is told of the record until it hears.
+		e.routes.ensureLater(effect.Deployment)
+	}
 	if err != nil {
 		return fmt.Errorf("set bounds of %s: %w", effect.Deployment, err)
 	}
-	return e.ensure(ctx, d)
+	return nil
 }
 
 func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, effect rollout.Effect) error {
@@ -134,18 +147,22 @@ func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, effect rollout
 	return err
 }
 
-// followServed makes the recorded pair of a rollout the one that is served.
+// followServed makes the recorded pair of a rollout the one that is served. Routers
+// that serve nothing, after a restart, shall take up the split that was recorded last.
 func (e *Engine) followServed(ctx context.Context, r rollout.Rollout) error {
 	served, ok := e.Router.Serving(r.EndpointID)
-	if !ok {
-		return nil
-	}
 	err := e.update(ctx, func() (rollout.Change, error) {
 		ep, err := e.Store.Endpoint(ctx, r.EndpointID)
 		if err != nil || ep.Pair == nil || ep.Pair.RolloutID != r.ID {
 			return rollout.Change{}, err
 		}
-		ep.Pair, ep.Generation, ep.UpdatedAt = served.Pair, e.routes.next(), e.Now()
+		pair := served.Pair
+		if !ok {
+			last := *ep.Pair
+			last.Percent = r.Percent
+			pair = &last
+		}
+		ep.Pair, ep.Generation, ep.UpdatedAt = pair, e.routes.next(), e.Now()
 		return rollout.Change{Endpoints: []rollout.Endpoint{ep}}, nil
 	})
 	if err != nil {

@@ -216,12 +216,16 @@ func (e *Engine) UpdateDeployment(ctx context.Context, by Caller, endpoint, id, 
 		return rollout.Change{Deployments: []rollout.Deployment{d}, Events: e.scaledEvents(old, d, by)}, nil
 	})
 	if err != nil {
+		var refused *Error
+		if !errors.As(err, &refused) {
+			e.routes.ensureLater(id) // it may be stored for all that
+		}
 		return rollout.Deployment{}, err
 	}
 	if d, err = e.Deployment(ctx, endpoint, id); err != nil {
 		return d, err
 	}
-	if err := e.ensure(ctx, d); err != nil {
+	if err := e.ensureLatest(ctx, d); err != nil {
 		e.routes.ensureLater(id)
 		return d, fmt.Errorf("the change is stored, but the fleet cannot be told: %w", err)
 	}
@@ -326,6 +330,24 @@ func (e *Engine) checkDelete(ctx context.Context, ep rollout.Endpoint, d rollout
 		return refuse(Precondition, "deployment %s is not stopped (%d replica(s) left); set minReplicas and maxReplicas to 0 and wait until it is STOPPED", d.ID, status.Scheduled)
 	}
 	return nil
+}
+
+// ensureLatest tells the fleet what a deployment's record says, and again if the record
+// has changed meanwhile: of two edits at once, the later one is told last.
+func (e *Engine) ensureLatest(ctx context.Context, d rollout.Deployment) error {
+	for {
+		if err := e.ensure(ctx, d); err != nil {
+			return err
+		}
+		now, err := e.Store.Deployment(ctx, d.ID)
+		if errors.Is(err, rollout.ErrNotFound) || err == nil && now.Bounds == d.Bounds {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		d = now
+	}
 }
 
 // ensure tells the fleet what a deployment's record says. To stop needs no config.

@@ -159,10 +159,10 @@ func (e *Engine) StartRollout(ctx context.Context, by Caller, endpoint, id strin
 		events[0].Actor = by.Name
 		return rollout.Change{Rollouts: []rollout.Rollout{r}, Events: events}, nil
 	})
+	e.runner.poke(id) // also after an error: the store may have kept it and lost the answer
 	if err != nil {
 		return rollout.Rollout{}, err
 	}
-	e.runner.poke(id)
 	return e.Rollout(ctx, endpoint, id)
 }
 
@@ -236,10 +236,10 @@ func (e *Engine) ControlRollout(ctx context.Context, by Caller, endpoint, id, et
 		accepted.Version++
 		return rollout.Change{Rollouts: []rollout.Rollout{r}, Events: events}, nil
 	})
+	e.runner.poke(id) // as after a start
 	if err != nil {
 		return rollout.Rollout{}, err
 	}
-	e.runner.poke(id)
 	return accepted, nil
 }
 

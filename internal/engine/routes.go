@@ -260,7 +260,7 @@ func (r *routes) repeat(ctx context.Context) {
 			continue
 		}
 		if err == nil {
-			err = r.e.ensure(ctx, d)
+			err = r.e.ensureLatest(ctx, d)
 		}
 		if err != nil {
 			r.e.Logger.Warn("tell the fleet of a deployment", "deployment", id, "error", err)

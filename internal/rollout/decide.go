@@ -117,6 +117,10 @@ func (d *decider) displaced(from int) {
 
 // work does the current phase of a running step.
 func (d *decider) work() {
+	if !d.o.Split.Held && d.r.Phase.settled() && d.r.Phase != PhaseReleasing {
+		d.awaitReturn() // routers that began anew and refuse every route serve no step
+		return
+	}
 	switch d.r.Phase {
 	case PhaseChecking:
 		d.check()
@@ -168,6 +172,10 @@ func (d *decider) retry() {
 		return
 	}
 	if d.r.RetryAt.IsZero() || d.now.Before(d.r.RetryAt) {
+		return
+	}
+	if d.now.After(d.r.RetryUntil) && d.now.After(d.r.RetryAt.Add(d.r.Timings.RetryInterval)) {
+		d.r.RetryAt, d.changed = time.Time{}, true // missed for so long that it is a person's by now
 		return
 	}
 	until := d.r.RetryUntil

@@ -43,7 +43,7 @@ func (d *decider) scale() {
 	rung, b := d.r.Rung(), d.o.Target.Bounds
 	if !d.r.Lifted {
 		if ceiling := d.r.Journey.LandingMax; b.Max < ceiling {
-			d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Target, Min: ptr(max(b.Min, rung.Target)), Max: ptr(ceiling)})
+			d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Target, Min: ptr(max(b.Min, rung.Target)), Max: ptr(ceiling), Lifts: true})
 			return
 		}
 		d.r.Lifted, d.changed = true, true

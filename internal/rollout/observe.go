@@ -59,6 +59,7 @@ type Effect struct {
 	Kind       EffectKind
 	Deployment string
 	Min, Max   *int
+	Lifts      bool  // the target's ceiling: recorded in the same write, so that it is done once
 	Seen       *Seen // an edit of either side's bounds in between makes the effect void; nil where none can
 	Percent    int
 }
