@@ -112,8 +112,9 @@ type SimulatedFile struct {
 
 // GatewayFile shapes the data plane.
 type GatewayFile struct {
-	MaxBodyBytes int64 `yaml:"max_body_bytes"`
-	RequireKey   *bool `yaml:"require_key"` // default: only when it listens beyond loopback
+	MaxBodyBytes     int64 `yaml:"max_body_bytes"`     // of one request, default 32 MiB
+	MaxBufferedBytes int64 `yaml:"max_buffered_bytes"` // of all requests that are held, default 256 MiB
+	RequireKey       *bool `yaml:"require_key"`        // default: only when it listens beyond loopback
 }
 
 // MeterFile shapes the meter.

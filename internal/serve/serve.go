@@ -113,7 +113,7 @@ func (s *Server) open(ctx context.Context) error {
 	if err := s.keeper.load(ctx); err != nil {
 		return err
 	}
-	s.gateway = gateway.New(gateway.Config{Meter: s.meter, MaxBody: s.opts.File.Gateway.MaxBodyBytes, Logger: s.log, Authorize: s.authorize()})
+	s.gateway = gateway.New(gateway.Config{Meter: s.meter, MaxBody: s.opts.File.Gateway.MaxBodyBytes, MaxBuffered: s.opts.File.Gateway.MaxBufferedBytes, Logger: s.log, Authorize: s.authorize()})
 	var err error
 	if s.fleet, err = s.newFleet(); err != nil { //nolint:contextcheck // replicas outlive the start
 
