@@ -22,7 +22,7 @@ type Setup struct {
 
 // newWorld makes the world of a script, with its commands ready to run.
 func newWorld(ctx context.Context, s Script, setup Setup) (*World, error) {
-	w := &World{ctx: ctx, now: Epoch, timings: rollout.DefaultTimings(), poll: 5 * time.Second, wrong: setup.Wrong}
+	w := &World{ctx: ctx, now: Epoch, lastDeed: Epoch, timings: rollout.DefaultTimings(), poll: 5 * time.Second, wrong: setup.Wrong}
 	w.source = &side{name: "source", cold: time.Minute, bounds: rollout.Bounds{Min: 1, Max: 1}, ready: 1, weight: 100}
 	w.target = &side{name: "target", cold: time.Minute}
 	w.sides = []*side{w.source, w.target}
@@ -54,7 +54,7 @@ func newWorld(ctx context.Context, s Script, setup Setup) (*World, error) {
 				break
 			}
 			var do func(*World)
-			if do, err = parseCommand(key+" "+rest, nil); err == nil {
+			if do, err = parseCommand(commandOf(text, key, rest), nil); err == nil {
 				commands = append(commands, do)
 			}
 		}
@@ -73,9 +73,12 @@ func newWorld(ctx context.Context, s Script, setup Setup) (*World, error) {
 			side.budget = max(side.cold, time.Second)
 		}
 	}
+	if w.routers.dies { // then it is in the same process, and the only one
+		w.routers.copies = make([]routerCopy, 1)
+	}
 	w.meter = newMeter(w, w.timings.IngestionLag)
 	w.power.busy = true
-	if err := w.build(setup.Disk, setup.Reads); err != nil {
+	if err := w.build(setup.Disk, setup.Reads); err != nil { //nolint:contextcheck // the simulated fleet's drains have a life of their own
 		return w, fmt.Errorf("%w: %w", errSetup, err)
 	}
 	w.begin(commands, specs)
@@ -85,14 +88,23 @@ func newWorld(ctx context.Context, s Script, setup Setup) (*World, error) {
 // begin is +0:00: what the script says of the world, and its first rollout.
 func (w *World) begin(commands []func(*World), specs []rollout.Spec) {
 	w.power.busy = true
-	for _, do := range commands {
-		do(w)
-	}
 	for _, spec := range specs {
 		spec.Rules = w.rules
 		create(spec)(w)
 	}
-	w.power.busy, w.power.calls = false, 0
+	w.power.calls = 0
+	for _, do := range commands {
+		do(w)
+	}
+	w.power.busy = false
+}
+
+// commandOf is a command as it stands among the facts: "free: 2", "at call 3: crash after".
+func commandOf(text, key, rest string) string {
+	if atCall.MatchString(text) {
+		return text
+	}
+	return key + " " + rest
 }
 
 // fact reads one line of given that is not a command.

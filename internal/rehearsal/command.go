@@ -19,7 +19,6 @@ type command struct {
 	step  int           // 1-based; 0 for any
 	after time.Duration // after the phase has begun
 	do    func(*World)
-	tries int
 }
 
 var (
@@ -60,6 +59,7 @@ func (w *World) command() bool {
 	w.pending = w.pending[1:]
 	w.say("given", "%s", c.text)
 	w.watch.acted()
+	w.lastDeed = w.now
 	was := w.power.busy
 	w.power.busy = true
 	c.do(w)

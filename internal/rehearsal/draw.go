@@ -30,17 +30,17 @@ func Draw(seed uint64) Script {
 			later = append(later, fmt.Sprintf("in %s of step %d after %ds: %s", d.phase(), 1+d.IntN(3), pick(d, 0, 0, 1, 20), deed))
 			continue
 		}
-		s.When = append(s.When, moment(at)+" "+deed)
+		s.When = append(s.When, offset(at)+" "+deed)
 	}
 	sort.Strings(later)
 	s.When = append(s.When, later...)
 	at += time.Duration(pick(d, 10, 1000, 4000)) * time.Second
-	s.When = append(s.When, moment(at)+" mend")
+	s.When = append(s.When, offset(at)+" mend")
 	return s
 }
 
-// moment prints a time since the beginning as a script has it.
-func moment(d time.Duration) string {
+// offset prints a time since the beginning as a script has it.
+func offset(d time.Duration) string {
 	return fmt.Sprintf("+%d:%02d:%02d", d/time.Hour, d%time.Hour/time.Minute, d%time.Minute/time.Second)
 }
 
@@ -75,10 +75,13 @@ func (d *drawer) given() []string {
 		out = append(out, fmt.Sprintf("other: %d ready", 1+d.IntN(3)))
 	}
 	out = append(out, "timings: "+pick(d, "published", "published", "published", "no looks", "no confirmation", "compressed"))
-	out = append(out, fmt.Sprintf("copies: %d", pick(d, 1, 1, 2, 3, 5)), "poll: "+pick(d, "5s", "30s", "30s"))
+	out = append(out, fmt.Sprintf("copies: %d", pick(d, 1, 1, 2, 3, 5)), "poll: "+pick(d, "5s", "30s", "2m", "2m"))
 	out = append(out, fmt.Sprintf("routers: late %ds", pick(d, 0, 1, 2)))
 	if d.oneIn(2) {
 		out = append(out, "gateway: in the engine")
+	}
+	if d.oneIn(5) {
+		out = append(out, fmt.Sprintf("free: %d", d.IntN(10)))
 	}
 	out = append(out, d.rollout(seed)...)
 	return append(out, fmt.Sprintf("traffic: %v/s", pick(d, 0, 0.01, 5, 5, 100)))

@@ -27,11 +27,12 @@ type fleetPort struct {
 	notices int
 	bounds  map[string]rollout.Bounds
 	seen    map[string]rollout.FleetStatus // what the engine was told last
+	free    map[string]int                 // by hardware, likewise
 }
 
 // Ensure states a workload. How long a cold start takes is the world's to say.
 func (f *fleetPort) Ensure(ctx context.Context, w rollout.Workload) error {
-	return f.w.power.through("ensure", func() error {
+	return f.w.power.through("ensure", func() error { //nolint:contextcheck // the simulated fleet's drains have a life of their own
 		if f.down {
 			return errDown
 		}
@@ -51,7 +52,7 @@ func (f *fleetPort) Ensure(ctx context.Context, w rollout.Workload) error {
 
 // Remove ends a deployment's replicas.
 func (f *fleetPort) Remove(ctx context.Context, deployment string) error {
-	return f.w.power.through("remove", func() error {
+	return f.w.power.through("remove", func() error { //nolint:contextcheck // as above
 		if f.down {
 			return errDown
 		}
@@ -74,7 +75,11 @@ func (f *fleetPort) Hardware(ctx context.Context) ([]rollout.Hardware, error) {
 	if f.w.power.dead || f.down {
 		return nil, errDown
 	}
-	return f.w.fleet.Hardware(ctx)
+	list, err := f.w.fleet.Hardware(ctx)
+	for _, h := range list {
+		f.free[h.ID] = h.Free
+	}
+	return list, err
 }
 
 // Subscribe passes notices on, unless they get lost.

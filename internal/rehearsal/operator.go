@@ -15,14 +15,12 @@ var ana = engine.Caller{Name: "ana"}
 // ask has a person ask the engine for something. What is not answered, for whatever
 // reason, is asked again, as every client does; what is refused stands in the
 // transcript.
-func (w *World) ask(what string, do func() error) (accepted bool) {
-	return w.askAgain(what, do, 0)
-}
+func (w *World) ask(what string, do func() error) { w.askAgain(what, do, 0) }
 
 // maxAsks is after how many tries without an answer a person gives up.
 const maxAsks = 40
 
-func (w *World) askAgain(what string, do func() error, tries int) bool {
+func (w *World) askAgain(what string, do func() error, tries int) {
 	err := errDown
 	if w.engine != nil && !w.power.dead {
 		was := w.byHand
@@ -33,17 +31,20 @@ func (w *World) askAgain(what string, do func() error, tries int) bool {
 	var refused *engine.Error
 	switch {
 	case err == nil:
-		return true
+		return
 	case errors.As(err, &refused):
 		w.say("refused", "%s", refused.Message)
-		return false
+		return
 	case tries >= maxAsks:
 		w.say("given", "%s: nobody answers, given up", what)
-		return false
+		return
 	}
-	w.pending = append(w.pending, command{text: what + ", once more", at: w.now.Add(5 * time.Second), do: func(w *World) { w.askAgain(what, do, tries+1) }})
+	wait := 5 * time.Second
+	if w.power.dead {
+		wait = 0 // the next process takes it
+	}
+	w.pending = append(w.pending, command{text: what + ", once more", at: w.now.Add(wait), do: func(w *World) { w.askAgain(what, do, tries+1) }})
 	sort.SliceStable(w.pending, func(i, j int) bool { return w.pending[i].at.Before(w.pending[j].at) })
-	return false
 }
 
 // create makes a rollout of the world's pair, once however often it is asked for.
@@ -85,6 +86,9 @@ func remove(w *World) {
 // control presses a control; etag is empty for whatever version stands.
 func (w *World) control(name, reason, etag string) {
 	id := w.record.ID
+	if name == "promote" && etag == "" {
+		etag = rollout.ETag(w.record.Version) // promoted once however often it is asked
+	}
 	w.ask(name, func() error {
 		r, err := w.engine.ControlRollout(w.ctx, ana, w.endpoint.ID, id, etag, w.press(name, reason))
 		if err == nil {
@@ -112,8 +116,9 @@ func (w *World) stale(name, reason string) {
 	if w.record.Version < 2 || w.engine == nil || w.power.dead {
 		return
 	}
+	was := w.byHand
 	w.byHand = true
-	defer func() { w.byHand = false }()
+	defer func() { w.byHand = was }()
 	_, err := w.engine.ControlRollout(w.ctx, ana, w.endpoint.ID, w.record.ID, rollout.ETag(w.record.Version-1), w.press(name, reason))
 	var refused *engine.Error
 	switch {

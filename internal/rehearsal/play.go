@@ -33,13 +33,13 @@ func Play(ctx context.Context, s Script, setup Setup) (Result, error) {
 	w, err := newWorld(ctx, s, setup)
 	if err != nil {
 		if w != nil {
-			err = errors.Join(err, w.close())
+			err = errors.Join(err, w.close()) //nolint:contextcheck // the simulated fleet's drains have a life of their own
 		}
 		return Result{}, err
 	}
-	w.run(Epoch.Add(Horizon))
+	w.run(Epoch.Add(Horizon)) //nolint:contextcheck // as above
 	w.lines = append(w.lines, w.summary())
 	w.stats.Calls = w.power.calls
 	out := Result{Lines: w.lines, Violations: w.watch.violations, Record: w.record, Events: w.watch.events, Refused: w.record.ID == "" && !w.deleted, Stats: w.stats}
-	return out, w.close()
+	return out, w.close() //nolint:contextcheck // as above
 }

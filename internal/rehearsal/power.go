@@ -15,12 +15,13 @@ var errDown = errors.New("connection refused")
 // something happen at one of them: the engine dies before or after it took effect,
 // somebody does something in between, or it takes long.
 type power struct {
-	w     *World
-	calls int
-	dead  bool
-	at    []surprise
-	slow  time.Duration // each call takes so long
-	busy  bool          // with a command: no other comes between
+	w         *World
+	calls     int
+	dead      bool
+	at        []surprise
+	slow      time.Duration // each call takes so long
+	meanwhile time.Time     // when something last came between
+	busy      bool          // with a command: no other comes between
 }
 
 // surprise happens at one outward call.
@@ -69,6 +70,7 @@ func (p *power) through(what string, do func() error) error {
 			p.w.stats.Crashes++
 			return errPower
 		case between:
+			p.meanwhile = p.w.now
 			was := p.busy
 			p.busy = true
 			s.do(p.w)

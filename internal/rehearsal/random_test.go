@@ -26,7 +26,7 @@ var (
 )
 
 // worldsOf is how many random rollouts a run of the tests plays.
-const worldsOf = 2000
+const worldsOf = 20_000
 
 // tally sums up what the worlds had.
 type tally struct {
@@ -61,8 +61,8 @@ func readsOf(seed uint64) Reads {
 func asMany(t *testing.T) (n int, until time.Time) {
 	t.Helper()
 	n = worldsOf
-	if testing.Short() {
-		n = 200
+	if testing.Short() || slowBuild {
+		n = 500
 	}
 	if text := os.Getenv("SLUICE_REHEARSAL_RUNS"); text != "" {
 		var err error

@@ -21,12 +21,13 @@ type storePort struct {
 
 // Commit writes a change.
 func (s *storePort) Commit(ctx context.Context, c rollout.Change) error {
-	return s.w.power.through("commit", func() error {
+	return s.w.power.through("commit", func() error { //nolint:contextcheck // the simulated fleet's drains have a life of their own
 		if s.down {
 			return errDown
 		}
 		if s.fails > 0 {
 			s.fails--
+			s.w.watch.lastFault = s.w.now
 			return errDown
 		}
 		if err := s.memo.Commit(ctx, c); err != nil {
@@ -35,6 +36,7 @@ func (s *storePort) Commit(ctx context.Context, c rollout.Change) error {
 		s.w.committed(c)
 		if s.loses > 0 {
 			s.loses--
+			s.w.watch.lastFault = s.w.now
 			return errDown
 		}
 		return nil
@@ -96,9 +98,9 @@ func (s *storePort) OpenRollouts(ctx context.Context) ([]rollout.Rollout, error)
 	return s.memo.OpenRollouts(ctx)
 }
 
-// memo remembers the rows that were read until the next commit: a rollout that waits is
-// looked at far more often than it is written. Reads says how often it forgets at once,
-// so that a part of all worlds decodes every row anew.
+// memo remembers the rows that were read or written: a rollout that waits is looked at
+// far more often than it is written. With Decoded it remembers nothing, and every read is
+// SQLite's and decodes its row.
 type memo struct {
 	*store.SQLite
 	reads       Reads
@@ -113,7 +115,7 @@ type Reads int
 
 // The two values of Reads.
 const (
-	Remembered Reads = iota // decoded once after each commit
+	Remembered Reads = iota // decoded once, and then kept up with what is written
 	Decoded                 // by SQLite each time
 )
 
@@ -128,10 +130,27 @@ func (m *memo) forget() {
 	m.deployments, m.lists = map[string]rollout.Deployment{}, map[string][]rollout.Deployment{}
 }
 
-// Commit writes a change and forgets what was read.
+// Commit writes a change. What was read of the changed rows is replaced by what was
+// written; a change that was not taken is forgotten with everything else.
 func (m *memo) Commit(ctx context.Context, c rollout.Change) error {
-	m.forget()
-	return m.SQLite.Commit(ctx, c)
+	if err := m.SQLite.Commit(ctx, c); err != nil || len(c.Delete) > 0 {
+		m.forget()
+		return err
+	}
+	for _, r := range c.Rollouts {
+		r.Version++
+		m.rollouts[r.ID] = r
+	}
+	for _, e := range c.Endpoints {
+		e.Version++
+		m.endpoints[e.ID] = e
+	}
+	for _, d := range c.Deployments {
+		d.Version++
+		m.deployments[d.ID] = d
+		clear(m.lists)
+	}
+	return nil
 }
 
 func remembered[T any](m *memo, in map[string]T, key string, read func() (T, error)) (T, error) {

@@ -32,17 +32,18 @@ type watch struct {
 	pinned   map[string]bool // deployments whose maximum an operator has edited
 	touched  map[string]bool // deployments of which an operator has edited anything
 
-	splitAt  time.Time // engine's clock: the first router took the split that it serves
-	moved    bool
+	last     int                               // percent that the first router served last
+	splitAt  time.Time                         // engine's clock: the first router took the split that it serves
 	readings map[rollout.Query]rollout.Reading // of one instant
 	readAt   time.Time
-	asked    time.Time // when the runner read last in a step
+	fresh    bool // since the record was last written
 
 	events    []rollout.Event // of the rollout, as stored
 	since     int             // events before somebody last did something
 	frozen    []int           // percents at which a cancel may end
 	parked    time.Time       // when the first of a row of recoverable parks came
 	lastFault time.Time       // when a port last changed its mind
+	awaits    time.Time       // engine's clock: until then a restarted engine takes missing replicas for returning ones
 }
 
 func newWatch(w *World) *watch {
@@ -67,6 +68,16 @@ func (v *watch) acted() { v.since = len(v.events) }
 func (v *watch) faulty() {
 	v.lastFault = v.w.now
 	v.acted()
+}
+
+// restarted says that the engine began anew: for as long as a start may take, it waits
+// for replicas that served before.
+func (v *watch) restarted() {
+	budget := time.Duration(0)
+	for _, s := range v.w.sides {
+		budget = max(budget, s.budget)
+	}
+	v.awaits = v.w.engineNow().Add(budget + v.w.timings.ReadyDeadline + v.w.poll + 20*time.Second)
 }
 
 // edited says that an operator edits a side's bounds.
@@ -118,7 +129,7 @@ func (v *watch) rests() {
 		v.restsParked(r)
 	default:
 	}
-	if r.State.Parked() {
+	if r.State.Parked() && v.w.engineNow().After(v.awaits) {
 		v.restsHeld(r)
 	}
 }
@@ -131,7 +142,7 @@ func (v *watch) restsWorking(r rollout.Rollout) {
 		return
 	}
 	percent := v.served()
-	if percent <= v.plan.Seed {
+	if percent <= v.plan.Seed || !v.w.engineNow().After(v.awaits) {
 		return
 	}
 	if n, need := v.able(v.w.target), v.needTarget(percent); n < need {
@@ -161,6 +172,9 @@ func (v *watch) restsParked(r rollout.Rollout) {
 // there is a lower split that both sides can.
 func (v *watch) restsHeld(r rollout.Rollout) {
 	percent := v.served()
+	if route, _ := v.w.routers.Serving(r.EndpointID); route.Pair == nil {
+		return // it is released already
+	}
 	if percent <= v.plan.Seed || v.able(v.w.target) >= v.needTarget(percent) {
 		return
 	}

@@ -14,7 +14,7 @@ func (v *watch) read(q rollout.Query, got rollout.Reading) {
 		v.readAt = now
 		clear(v.readings)
 	}
-	v.readings[q] = got
+	v.readings[q], v.fresh = got, true
 	if q.To.After(now.Add(-v.w.timings.IngestionLag)) {
 		v.blame(6, "a gate's window ends %v before now, inside the ingestion lag", now.Sub(q.To))
 	}
@@ -40,9 +40,15 @@ const (
 	nothing   // neither side served anything
 )
 
+// justRead reports whether the meter was read for the decision that is being stored; a
+// slow store may have taken its time since.
+func (v *watch) justRead() bool {
+	return v.fresh && v.w.engineNow().Sub(v.readAt).Abs() <= time.Minute
+}
+
 // verdict judges a rollout's gate on what was read at this instant.
 func (v *watch) verdict(r rollout.Rollout) outcome {
-	if !v.readAt.Equal(v.w.engineNow()) {
+	if !v.justRead() {
 		return undecided
 	}
 	worst, idle := passes, true
@@ -82,7 +88,7 @@ func (v *watch) windowOf(q rollout.Query, rule rollout.Rule) bool {
 	if window == 0 {
 		window = v.w.timings.DefaultWindow
 	}
-	return q.To.Sub(q.From) == window || v.w.skew != 0
+	return q.To.Sub(q.From) == window
 }
 
 // samples is what a rule's statistic needs to mean anything.
@@ -154,9 +160,9 @@ func (v *watch) passed(old, r rollout.Rollout, i int) {
 		case breached, unavailable:
 			v.blame(5, "step %d passed on readings that are %s", i+1, map[outcome]string{breached: "a breach", unavailable: "no verdict"}[got])
 		case undecided:
-			if !v.readAt.Equal(w.engineNow()) {
+			if !v.justRead() {
 				v.blame(6, "step %d passed without a look at its gate", i+1)
-			} else if !v.close(r) {
+			} else if !v.close(r) && w.skew == 0 {
 				v.blame(6, "step %d passed on a part of its window", i+1)
 			}
 		case passes, nothing:

@@ -22,6 +22,7 @@ func (v *watch) committed(c rollout.Change) {
 	}
 	for _, r := range c.Rollouts {
 		v.recorded(v.w.record, r, c)
+		v.fresh = false
 	}
 }
 
@@ -38,8 +39,9 @@ func (v *watch) recorded(old, r rollout.Rollout, c rollout.Change) {
 		v.blame(8, "the record was at version %d and is written from %d", old.Version, r.Version)
 	}
 	v.checkMove(old, r)
+	v.feasible(old, r)
 	if old.State != rollout.Cancelling && r.State == rollout.Cancelling {
-		v.frozen = []int{v.served()}
+		v.frozen = []int{v.served(), old.Percent}
 		if p := v.w.endpoint.Pair; p != nil {
 			v.frozen = append(v.frozen, p.Percent)
 		}
@@ -55,7 +57,7 @@ func (v *watch) recorded(old, r rollout.Rollout, c rollout.Change) {
 	if r.State.Terminal() && !old.State.Terminal() {
 		v.ends(r, c)
 	}
-	if r.Percent != old.Percent && r.Percent != v.served() && !r.State.Terminal() {
+	if old.State != rollout.Pending && r.Percent != old.Percent && r.Percent != v.served() && !r.State.Terminal() {
 		v.blame(8, "the record says %d%%, %d%% is served", r.Percent, v.served())
 	}
 }
@@ -68,7 +70,7 @@ func (v *watch) told(events []rollout.Event) {
 			continue
 		}
 		for _, was := range v.events[min(v.since, len(v.events)):] {
-			if same(was, e) {
+			if same(was, e) && !v.mayComeAgain(e) {
 				v.blame(8, "%s is told twice: %s", e.Type, e.Message)
 			}
 		}
@@ -77,6 +79,12 @@ func (v *watch) told(events []rollout.Event) {
 			v.acted()
 		}
 	}
+}
+
+// mayComeAgain reports whether a step may be begun twice at one instant: a restarted
+// engine does it again for replicas that it takes for returning ones.
+func (v *watch) mayComeAgain(e rollout.Event) bool {
+	return !v.w.engineNow().After(v.awaits) && (e.Type == rollout.EventTargetScaled || e.Type == rollout.EventTargetReady)
 }
 
 func same(a, b rollout.Event) bool {
@@ -126,7 +134,7 @@ func (v *watch) retried(old, r rollout.Rollout) {
 	if old.Condition == nil || !recoverable(old.Condition.Category) {
 		v.blame(7, "a park that waits for a person was retried")
 	}
-	if since := v.w.engineNow().Sub(v.parked); since > 3*time.Hour+time.Minute && v.w.skew == 0 {
+	if since := v.w.engineNow().Sub(v.parked); since > 3*time.Hour+16*time.Minute && v.w.skew == 0 {
 		v.blame(7, "a park was still retried after %v", since)
 	}
 }
@@ -208,7 +216,8 @@ func (v *watch) ends(r rollout.Rollout, c rollout.Change) {
 // completed checks that everything is on the target, and both sides are as planned.
 func (v *watch) completed(r rollout.Rollout) {
 	w := v.w
-	if got := v.served(); r.Percent != 100 || got != 100 && v.able(w.target) > 0 {
+	route, _ := w.routers.Serving(r.EndpointID)
+	if got := v.served(); r.Percent != 100 || got != 100 && v.readyIn(route, w.target.id) > 0 {
 		v.blame(7, "completed at %d%%, %d%% is served", r.Percent, got)
 	}
 	for i, st := range r.Steps {
@@ -249,32 +258,35 @@ func (v *watch) boundsTarget(r rollout.Rollout, old, b rollout.Bounds) {
 		if v.lifts++; v.lifts > 1 || v.pinned[r.Spec.Target] && r.Lifted {
 			v.blame(4, "the target's ceiling is lifted again, to %d", b.Max)
 		}
-		if v.lifts == 1 {
-			v.feasible(r, old)
-		}
 	}
-	if most := max(old.Min, v.plan.LandingMin, v.plan.Rungs[len(v.plan.Rungs)-1].Target); b.Min > most {
+	if most := v.mostTarget(); b.Min > max(old.Min, most) {
 		v.blame(4, "the target's floor goes to %d, the plan's most is %d", b.Min, most)
 	}
 }
 
-// feasible checks, as the first replica is asked for, that the whole journey fits.
-func (v *watch) feasible(r rollout.Rollout, old rollout.Bounds) {
-	if v.w.fleets.down || r.Step > 0 {
-		return
+// mostTarget is the highest floor that the plan gives the target.
+func (v *watch) mostTarget() int {
+	most := v.plan.LandingMin
+	for _, rung := range v.plan.Rungs {
+		most = max(most, rung.Target)
 	}
-	hardware, err := v.w.fleet.Hardware(v.w.ctx)
-	if err != nil {
+	return most
+}
+
+// feasible checks, as the capacity check lets the first step go on, that the whole
+// journey fits into what the engine was told last.
+func (v *watch) feasible(old, r rollout.Rollout) {
+	free, known := v.w.fleets.free[v.w.hardwareOf(v.w.target)]
+	checked := old.Phase == rollout.PhaseChecking && r.Phase == rollout.PhaseScaling && r.Step == 0 && !old.Lifted
+	if !checked || !known || free < 0 || v.w.shared {
 		return
 	}
 	peak := 0
 	for _, rung := range v.plan.Rungs {
 		peak = max(peak, rung.Target)
 	}
-	for _, h := range hardware {
-		if more := peak - v.plan.Target; h.ID == v.w.hardwareOf(v.w.target) && !v.w.shared && h.Free >= 0 && more > h.Free && old.Max < v.plan.LandingMax {
-			v.blame(1, "the target is scaled, and %d more replicas do not fit into %d", more, h.Free)
-		}
+	if more := peak - v.plan.Target; more > free {
+		v.blame(1, "the target is scaled, and %d more replicas do not fit into %d", more, free)
 	}
 }
 
@@ -293,7 +305,7 @@ func (v *watch) boundsSource(r rollout.Rollout, old, b rollout.Bounds) {
 	case rung.Percent < 100 && v.spec.Strategy != rollout.Rolling && b.Max < old.Max && b.Max*(100-v.plan.Seed) < v.plan.SourceMax*(100-percent):
 		v.blame(4, "the source's ceiling shrinks to %d at %d%%, it was %d", b.Max, percent, v.plan.SourceMax)
 	}
-	if waited := w.engineNow().Sub(v.splitAt); waited < w.timings.Propagation {
+	if waited := w.engineNow().Sub(v.splitAt); waited < w.timings.Propagation && w.skew == 0 {
 		v.blame(2, "the source is drained %v after the shift", waited)
 	}
 	if !w.routers.converged() && w.skew == 0 {

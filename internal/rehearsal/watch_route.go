@@ -10,8 +10,13 @@ import (
 func (v *watch) routed(old, route rollout.Route) {
 	before, after := v.w.routers.percent(old), v.w.routers.percent(route)
 	held := old.Pair != nil && route.Pair != nil && old.Pair.RolloutID == route.Pair.RolloutID
-	if before != after || !held && route.Pair != nil {
+	defer func() { v.last = after }()
+	reborn := len(old.Members) == 0 && !v.splitAt.IsZero() // the router died with the engine
+	if !reborn && (before != after || !held && route.Pair != nil) {
 		v.splitAt = v.w.engineNow()
+	}
+	if r := v.w.record; held && r.State.Parked() && after > before && after != r.Percent {
+		v.blame(7, "the split went from %d%% to %d%% in %s", before, after, r.State)
 	}
 	switch {
 	case route.Pair != nil && old.Pair == nil:
@@ -25,16 +30,22 @@ func (v *watch) routed(old, route rollout.Route) {
 
 // holds checks that taking hold of a split moves no traffic.
 func (v *watch) holds(old, route rollout.Route) {
-	if len(old.Members) == 0 {
-		return // the router had died
+	if len(old.Members) == 0 { // the router had died
+		if r := v.w.record; r.State.Parked() && route.Pair.Percent > max(r.Percent, v.last) {
+			v.blame(7, "the split came back at %d%% in %s, the record says %d%%", route.Pair.Percent, r.State, r.Percent)
+		}
+		return
+	}
+	if v.w.power.meanwhile.Equal(v.w.now) || v.readyIn(old, v.w.source.id) != v.plan.Source || v.readyIn(old, v.w.target.id) != v.plan.Target {
+		return // some went between the start and the hold: the share at the start counts
 	}
 	before, after := v.w.routers.percent(old), route.Pair.Percent
-	if v.sameReady(old, route) && v.readyIn(old, v.w.source.id) > 0 && absInt(before-after) > 1 {
+	if v.sameReady(old, route) && v.readyIn(old, v.w.source.id) > 0 && (after == 0 || v.readyIn(old, v.w.target.id) > 0) && absInt(before-after) > 1 {
 		v.blame(2, "taking hold of the split moved it from %d%% to %d%%", before, after)
 	}
 	was, is := shares(old), shares(route)
 	for id, share := range was {
-		if v.sameReady(old, route) && id != v.w.source.id && id != v.w.target.id && math.Abs(share-is[id]) > 1e-6 {
+		if v.sameReady(old, route) && v.readyIn(old, v.w.source.id) > 0 && id != v.w.source.id && id != v.w.target.id && math.Abs(share-is[id]) > 1e-6 {
 			v.blame(4, "taking hold of the split moved the share of %s from %v to %v", id, share, is[id])
 		}
 	}
@@ -117,13 +128,15 @@ func (v *watch) splitting(old, e rollout.Endpoint) {
 	from, to := v.served(), e.Pair.Percent
 	if route, ok := v.w.routers.Serving(e.ID); ok && route.Pair != nil && *route.Pair == *e.Pair {
 		return // the record follows what the routers kept serving
+	} else if !ok && to == r.Percent {
+		return // or, where they serve nothing, what they served last
 	}
 	if r.State == rollout.Pending || r.State.Terminal() || r.State == rollout.Pausing {
 		v.blame(7, "the split is set to %d%% in %s", to, r.State)
 	}
 	if to > from {
 		v.raising(r, from, to)
-	} else if to < from {
+	} else if to < from && !v.splitIsNew() {
 		v.lowering(r, from, to)
 	}
 }
@@ -160,6 +173,9 @@ func (v *watch) lowering(r rollout.Rollout, from, to int) {
 		v.blame(3, "the split is lowered from %d%% to %d%% in %s", from, to, r.State)
 		return
 	}
+	if v.w.power.slow > 0 {
+		return // what was decided on has changed before it is stored
+	}
 	for p := from; p > to; p-- {
 		if v.strictlyServable(p) {
 			v.blame(3, "the split is held at %d%%, and %d%% could be served", to, p)
@@ -172,6 +188,9 @@ func (v *watch) lowering(r rollout.Rollout, from, to int) {
 func (v *watch) releasing(old rollout.Endpoint, r rollout.Rollout) {
 	if old.Pair == nil {
 		return
+	}
+	if route, _ := v.w.routers.Serving(old.ID); route.Pair == nil {
+		return // the routers had refused to hold it
 	}
 	if r.State != rollout.Cancelling && r.Phase != rollout.PhaseReleasing {
 		v.blame(7, "the split is released in %s of %s", r.Phase, r.State)

@@ -27,7 +27,6 @@ type World struct {
 	source, target *side
 	sides          []*side
 	rules          []rollout.Rule
-	pool           map[string]int // capacity by hardware; negative for no limit
 	shared         bool
 
 	fleet   *simulated.Fleet
@@ -46,6 +45,7 @@ type World struct {
 	deleted     bool
 	serial      map[string]int // names given, by prefix
 
+	lastDeed time.Time
 	pending  []command // of the script, in order of time
 	triggers []command // of the script, on a phase
 	byHand   bool      // a person or the world itself is acting, not the runner
@@ -96,7 +96,7 @@ func (w *World) build(disk *store.SQLite, reads Reads) error {
 	if err != nil {
 		return err
 	}
-	w.fleets = &fleetPort{w: w, bounds: map[string]rollout.Bounds{}, seen: map[string]rollout.FleetStatus{}}
+	w.fleets = &fleetPort{w: w, bounds: map[string]rollout.Bounds{}, seen: map[string]rollout.FleetStatus{}, free: map[string]int{}}
 	w.store = &storePort{memo: newMemo(disk, reads), w: w}
 	w.deployments, w.serial = map[string]rollout.Deployment{}, map[string]int{}
 	return w.settleSides()
@@ -159,7 +159,9 @@ func (w *World) serving(s *side) rollout.ServingConfig {
 
 // boot makes an engine on what is stored, as after a restart.
 func (w *World) boot() error {
-	w.power.dead = false
+	was := w.power.busy
+	w.power.dead, w.power.busy = false, true // nobody is there to be asked yet
+	defer func() { w.power.busy = was }()
 	if w.hand != nil {
 		w.hand.Close()
 		w.hand, w.engine = nil, nil
@@ -206,6 +208,7 @@ func (w *World) revive() {
 				w.retry = w.now
 			}
 		}
+		w.watch.restarted()
 	}
 }
 
@@ -311,12 +314,16 @@ func (w *World) run(until time.Time) {
 			}
 			at = earlier(at, w.patience.next)
 		}
-		if w.idle(at) || at.After(until) {
+		if w.idle(at) || at.After(until) || len(w.pending) == 0 && at.Sub(w.lastDeed) > patienceOfPlays {
 			return
 		}
 		w.pass(max(0, at.Sub(w.now)))
 	}
 }
+
+// patienceOfPlays is how long a play goes on after the script's last deed: replicas that
+// never start would otherwise be restarted for ever.
+const patienceOfPlays = 12 * time.Hour
 
 // idle reports whether nothing is to come any more: an open rollout without a due time
 // waits for a person, and there is none left in the script.
