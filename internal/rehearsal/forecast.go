@@ -62,6 +62,7 @@ type Forecast struct {
 	Steps        []StepTimes  `json:"steps"`
 	PeakReplicas int          `json:"peakReplicas"` // of both sides at once
 	PeakGPUs     int          `json:"peakGpus"`
+	Crashes      int          `json:"crashes"` // of the engine
 	Traffic      Tally        `json:"traffic"`
 	Rollout      api.Rollout  `json:"rollout"` // as the engine tells it at the end
 
@@ -107,7 +108,7 @@ func (s *stage) forecast() Forecast {
 	r := s.told(s.w.record)
 	f := Forecast{
 		Seed: s.seed, State: string(r.State), Took: api.Duration(s.end().Sub(Epoch)), Steps: s.steps(r),
-		Traffic: s.tally(), Rollout: s.live(r), record: r,
+		Traffic: s.tally(), Crashes: s.w.stats.Crashes, Rollout: s.live(r), record: r,
 	}
 	if c := r.Condition; c != nil && r.State.Parked() {
 		f.Parked = &Parked{Category: string(c.Category), Message: c.Message, Step: c.AtStep + 1, At: api.Duration(c.At.Sub(Epoch))}

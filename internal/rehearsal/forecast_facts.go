@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -89,13 +90,16 @@ func ParseFacts(text []byte) (Facts, error) {
 	return f, f.check()
 }
 
+// goType is what the parser says of a value of another kind than the field's.
+var goType = regexp.MustCompile("cannot unmarshal !!([a-z]+)( `[^`]*`)? into [^ ;\n]+")
+
 // plainYAML is a parser's error without the names of Go.
 func plainYAML(err error) string {
 	text := strings.NewReplacer("yaml: ", "", "unmarshal errors:\n  ", "").Replace(err.Error())
 	for _, kind := range []string{"Facts", "DeploymentFacts", "PoolFacts", "TimingFacts"} {
 		text = strings.ReplaceAll(text, " not found in type rehearsal."+kind, " is not known here")
 	}
-	return strings.ReplaceAll(text, "\n  ", "; ")
+	return goType.ReplaceAllString(strings.ReplaceAll(text, "\n  ", "; "), "a value of kind $1$2 cannot stand here")
 }
 
 // maxCount bounds replicas and GPUs of a rehearsal.

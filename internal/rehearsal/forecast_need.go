@@ -35,7 +35,7 @@ const (
 // Needs lists what the gates of a played plan need, by step and rule. Rules that judge
 // nothing at a step, as a regression at 100 %, are left out.
 func (p Plan) Needs(f Forecast) []GateNeed {
-	var out []GateNeed
+	out := []GateNeed{}
 	for i, rung := range f.record.Journey.Rungs {
 		for _, rule := range p.Spec.Rules {
 			if rung.Percent == 100 && rule.Threshold == nil {

@@ -28,21 +28,11 @@ type Report struct {
 }
 
 // NewReport puts a report together. outlook is nil for a single run.
-func NewReport(p Plan, facts Facts, assumed []string, faults []string, f Forecast, outlook *Outlook) Report {
-	r := Report{
-		Address: p.Address, Source: p.Source.Name, Target: p.Target.Name, Facts: facts.From, Virtual: true,
-		Assumed: assumed, Faults: faults, Rate: p.Rate, Forecast: f, Needs: p.Needs(f), Outlook: outlook,
+func NewReport(p Plan, f Forecast, outlook *Outlook) Report {
+	return Report{
+		Address: p.Address, Source: p.Source.Name, Target: p.Target.Name, Virtual: true, Assumed: []string{}, Faults: []string{},
+		Rate: p.Rate, Forecast: f, Needs: p.Needs(f), Outlook: outlook,
 	}
-	if r.Assumed == nil {
-		r.Assumed = []string{}
-	}
-	if r.Faults == nil {
-		r.Faults = []string{}
-	}
-	if r.Needs == nil {
-		r.Needs = []GateNeed{}
-	}
-	return r
 }
 
 // Write prints a report for a person: the timeline, the rollout as the live view shows
@@ -112,7 +102,8 @@ func (r Report) timeline() [][]string {
 	return rows
 }
 
-// live shows the rollout as sluice get would at that moment.
+// live shows the rollout as sluice get would at that moment. Instants of a clock that
+// nobody has are left to the lines around it.
 func (p *page) live(f Forecast) {
 	if p.err != nil {
 		return
@@ -120,8 +111,16 @@ func (p *page) live(f Forecast) {
 	o := p.o
 	o.Now = Epoch.Add(time.Duration(f.Took))
 	view := f.Rollout
-	view.PauseInfo = nil // its instant is of a clock that nobody has; the park stands in the condition
+	view.PauseInfo = nil // the park stands in the condition
+	if view.Sluice != nil {
+		x := *view.Sluice
+		x.RetryAt, x.RetryUntil = nil, nil
+		view.Sluice = &x
+	}
 	p.err = render.Rollout(p.w, view, o)
+	if x := f.Rollout.Sluice; f.Parked != nil && x != nil && x.RetryAt != nil && x.RetryUntil != nil {
+		p.line("  the engine would try again by itself at %s, and give up at %s; that is not played", stamp(since(x.RetryAt.Time)), stamp(since(x.RetryUntil.Time)))
+	}
 }
 
 func (r Report) sums() [][]string {
@@ -131,11 +130,15 @@ func (r Report) sums() [][]string {
 		end = fmt.Sprintf("parks at step %d: %s", f.Parked.Step, f.Parked.Category)
 	}
 	t := f.Traffic
-	return [][]string{
+	rows := [][]string{
 		{"ends", stamp(f.Took), end},
 		{"peak", strconv.Itoa(f.PeakGPUs) + " GPU(s)", fmt.Sprintf("%d replica(s) of both sides at once", f.PeakReplicas)},
 		{"requests", strconv.Itoa(t.Source + t.Target + t.Lost), fmt.Sprintf("%d by the source, %d by the target (%d of both with a 5xx), %d lost", t.Source, t.Target, t.Errors, t.Lost)},
 	}
+	if f.Crashes > 0 {
+		rows = append(rows, []string{"crashes", strconv.Itoa(f.Crashes), "the engine died, started anew and went on where it was"})
+	}
+	return rows
 }
 
 func (p *page) needs(r Report) {

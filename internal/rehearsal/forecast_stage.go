@@ -139,6 +139,9 @@ func (s *stage) play() error {
 		if s.over() {
 			return nil
 		}
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
 		if due, moving := w.fleet.Step(w.now); moving {
 			at = earlier(at, due)
 		}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rehearsal"
+)
+
+// liveFacts asks an engine what stands: replicas, bounds and shares of the endpoint's
+// deployments, what fits on their hardware, its traffic, and the engine's waits. notes
+// say what it could not tell.
+func (a *app) liveFacts(ctx context.Context, set declaration.Set, r declaration.Rollout) (rehearsal.Facts, []string, error) {
+	c, err := a.client()
+	if err != nil {
+		return rehearsal.Facts{}, nil, err
+	}
+	f := rehearsal.Facts{From: "the engine at " + c.URL(), Deployments: map[string]rehearsal.DeploymentFacts{}, Hardware: map[string]rehearsal.PoolFacts{}}
+	who, err := c.WhoAmI(ctx)
+	if err != nil {
+		return f, nil, err
+	}
+	var notes []string
+	if x := who.Sluice; x != nil && x.Timings != nil {
+		f.Timings = rehearsal.TimingsOf(*x.Timings)
+	} else {
+		notes = append(notes, "this engine does not tell its waits: the published ones are played")
+	}
+	ep, err := rehearsedEndpoint(ctx, c, set, r)
+	if err != nil {
+		return f, nil, err
+	}
+	if ep.Sluice != nil {
+		f.EndpointRate = ep.Sluice.RequestsPerSecond
+	}
+	for d, err := range c.Deployments(ctx, ep.ID, engineclient.ListOptions{}) {
+		if err != nil {
+			return f, nil, err
+		}
+		f.Deployments[declaredName(set, ep, d)] = deploymentFacts(d)
+	}
+	measured, err := a.measured(ctx, c, set, ep, f)
+	if err != nil {
+		notes = append(notes, "this engine does not tell latencies: "+err.Error())
+	} else if measured < len(f.Deployments) {
+		notes = append(notes, fmt.Sprintf("latencies of %d of %d deployments of %s are known from their own traffic", measured, len(f.Deployments), ep.Name))
+	}
+	return f, notes, hardwareFacts(ctx, c, f)
+}
+
+// rehearsedEndpoint is the endpoint of a declared rollout, as it stands.
+func rehearsedEndpoint(ctx context.Context, c *engineclient.Client, set declaration.Set, r declaration.Rollout) (api.Endpoint, error) {
+	if r.Endpoint.ID != "" {
+		return c.GetEndpoint(ctx, r.Endpoint.ID)
+	}
+	for _, e := range set.Endpoints {
+		if r.Endpoint.To != nil && r.Endpoint.To.Address == e.Address {
+			return findEndpoint(ctx, c, e.Name.Value)
+		}
+	}
+	return api.Endpoint{}, fmt.Errorf("%s: its endpoint is not declared here", r.Address)
+}
+
+// declaredName is a deployment's address where it is declared, else its id.
+func declaredName(set declaration.Set, ep api.Endpoint, d api.Deployment) string {
+	for _, have := range set.Deployments {
+		if ep.Name+"/"+have.Name.Value == d.Name {
+			return have.Address.String()
+		}
+	}
+	return d.ID
+}
+
+func deploymentFacts(d api.Deployment) rehearsal.DeploymentFacts {
+	replicas := d.Status.ReadyReplicas
+	share := 0.0
+	if d.EstimatedEffectiveTrafficShare != nil {
+		share = *d.EstimatedEffectiveTrafficShare
+	}
+	return rehearsal.DeploymentFacts{
+		Replicas: &replicas, Min: d.Autoscaling.MinReplicas, Max: d.Autoscaling.MaxReplicas, EndpointShare: &share, Hardware: d.Hardware,
+	}
+}
+
+// lookBack is how far back latencies are asked for.
+const lookBack = time.Hour
+
+// fewest requests from which a latency is taken.
+const fewest = 20
+
+// measured puts in the latencies and error rates of deployments with traffic, and counts
+// them.
+func (a *app) measured(ctx context.Context, c *engineclient.Client, set declaration.Set, ep api.Endpoint, f rehearsal.Facts) (int, error) {
+	now := time.Now()
+	all, err := c.Analytics(ctx, ep.ID, now.Add(-lookBack), now)
+	if err != nil {
+		return 0, err
+	}
+	names := map[string]string{}
+	for d, err := range c.Deployments(ctx, ep.ID, engineclient.ListOptions{}) {
+		if err != nil {
+			return 0, err
+		}
+		names[d.ID] = declaredName(set, ep, d)
+	}
+	count := 0
+	for _, d := range all.DeploymentAnalytics {
+		m := d.Metrics
+		var requests int
+		if _, err := fmt.Sscanf(m.RequestMetrics.TotalRequests, "%d", &requests); err != nil || requests < fewest || m.LatencyMetrics == nil {
+			continue
+		}
+		curve, err := rehearsal.ParseCurve(fmt.Sprintf("p50=%.3fms p99=%.3fms", m.LatencyMetrics.LatencyP50Ms, m.LatencyMetrics.LatencyP99Ms))
+		known, ok := f.Deployments[names[d.DeploymentID]]
+		if err != nil || !ok {
+			continue
+		}
+		known.Latency, known.ErrorRate = &curve, &m.ErrorMetrics.ErrorRate
+		f.Deployments[names[d.DeploymentID]] = known
+		count++
+	}
+	return count, nil
+}
+
+// hardwareFacts puts in what fits beside what runs.
+func hardwareFacts(ctx context.Context, c *engineclient.Client, f rehearsal.Facts) error {
+	for h, err := range c.Hardware(ctx) {
+		if err != nil {
+			return err
+		}
+		p := rehearsal.PoolFacts{GPUs: &h.GPUCount}
+		free, told := 0, false
+		for _, region := range h.Regions {
+			if room := region.Headroom; room != nil && room.Relation == "RELATION_EQ" && room.Value != nil {
+				free, told = free+*room.Value, true
+			}
+		}
+		if told {
+			p.Free = &free
+		}
+		f.Hardware[h.ID] = p
+	}
+	return nil
+}
