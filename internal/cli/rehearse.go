@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rehearsal"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
 
 // rehearseFlags are the words of "sluice rehearse".
@@ -28,7 +29,7 @@ func (a *app) rehearseCommand() *cobra.Command {
 	var f rehearseFlags
 	var forms strings.Builder
 	for _, k := range rehearsal.FaultKinds() {
-		fmt.Fprintf(&forms, "\n  %-36s %s", k.Form, k.Does)
+		fmt.Fprintf(&forms, "\n  %-38s %s", k.Form, k.Does)
 	}
 	c := &cobra.Command{
 		Use:   "rehearse PATH | rehearse --scenario FILE",
@@ -159,6 +160,13 @@ func (a *app) declared(folder string, f rehearseFlags) (declaration.Set, declara
 		}
 		_ = found.Render(a.Err)
 		return set, declaration.Rollout{}, &endedError{ExitFailed}
+	}
+	if !a.json {
+		for _, d := range found {
+			if d.Severity == declaration.Warning {
+				_ = render.Line(a.Err, render.Inert(d.String()), a.options(time.Time{}))
+			}
+		}
 	}
 	var names []string
 	for _, r := range set.Rollouts {

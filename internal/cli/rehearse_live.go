@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,6 +32,10 @@ func (a *app) liveFacts(ctx context.Context, set declaration.Set, r declaration.
 		notes = append(notes, "this engine does not tell its waits: the published ones are played")
 	}
 	ep, err := rehearsedEndpoint(ctx, c, set, r)
+	var absent *absentError
+	if errors.As(err, &absent) { // before the first apply
+		return f, append(notes, "the endpoint does not stand yet: what is declared is played"), hardwareFacts(ctx, c, f)
+	}
 	if err != nil {
 		return f, nil, err
 	}

@@ -120,6 +120,8 @@ func TestAScenarioFileHoldsOrShowsWhereNot(t *testing.T) {
 // leaves the file.
 func TestLiveFactsOfAnEngine(t *testing.T) {
 	s := served(t)
+	before := folder(t, map[string]string{"main.tf": rehearsable, "facts.yaml": "request_rate: 5"})
+	s.run("rehearse", before, "--facts", before+"/facts.yaml").exits(0, "the endpoint does not stand yet")
 	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1", "--min-replicas", "2", "--max-replicas", "3").exits(0)
 	s.run("deploy", "m/new", "--endpoint", "chat", "--min-replicas", "0", "--max-replicas", "0").exits(0)
 	dir := folder(t, map[string]string{"main.tf": rehearsable, "facts.yaml": "{request_rate: 5, deployments: {new: {cold_start: 1m}}}"})

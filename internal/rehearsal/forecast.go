@@ -62,7 +62,8 @@ type Forecast struct {
 	Steps        []StepTimes  `json:"steps"`
 	PeakReplicas int          `json:"peakReplicas"` // of both sides at once
 	PeakGPUs     int          `json:"peakGpus"`
-	Crashes      int          `json:"crashes"` // of the engine
+	Crashes      int          `json:"crashes"`   // of the engine
+	NotPlayed    []string     `json:"notPlayed"` // faults whose moment never came
 	Traffic      Tally        `json:"traffic"`
 	Rollout      api.Rollout  `json:"rollout"` // as the engine tells it at the end
 
@@ -108,7 +109,7 @@ func (s *stage) forecast() Forecast {
 	r := s.told(s.w.record)
 	f := Forecast{
 		Seed: s.seed, State: string(r.State), Took: api.Duration(s.end().Sub(Epoch)), Steps: s.steps(r),
-		Traffic: s.tally(), Crashes: s.w.stats.Crashes, Rollout: s.live(r), record: r,
+		Traffic: s.tally(), Crashes: s.w.stats.Crashes, NotPlayed: s.notPlayed(), Rollout: s.live(r), record: r,
 	}
 	if c := r.Condition; c != nil && r.State.Parked() {
 		f.Parked = &Parked{Category: string(c.Category), Message: c.Message, Step: c.AtStep + 1, At: api.Duration(c.At.Sub(Epoch))}
@@ -118,6 +119,18 @@ func (s *stage) forecast() Forecast {
 		f.PeakGPUs = max(f.PeakGPUs, l.source.Scheduled*s.plan.Source.Pool.GPUs+l.target.Scheduled*s.plan.Target.Pool.GPUs)
 	}
 	return f
+}
+
+// notPlayed are the faults that still wait for their phase.
+func (s *stage) notPlayed() []string {
+	out := []string{}
+	for _, c := range s.w.triggers {
+		out = append(out, fmt.Sprintf("%s in step %d", c.text, c.step))
+	}
+	for _, c := range s.w.pending {
+		out = append(out, c.text)
+	}
+	return out
 }
 
 // end is when the play came to its end or its park.

@@ -22,7 +22,7 @@ type GateNeed struct {
 	Average float64      `json:"average"` // requests a second on the pair at which an average window has the samples
 	Sure    float64      `json:"sure"`    // at which 95 of 100 windows have them, arrivals being random
 	Needs   api.Duration `json:"needs"`   // window that has them on average at the plan's rate; 0 for no traffic
-	Verdict string       `json:"verdict"` // enough, tight (more than 5 of 100 windows lack samples) or too few
+	Verdict string       `json:"verdict"` // enough, tight (more than 5 of 100 windows lack samples), too few, or idle
 }
 
 // Verdicts of a GateNeed.
@@ -30,6 +30,7 @@ const (
 	Enough = "enough"
 	Tight  = "tight"
 	TooFew = "too few"
+	Idle   = "idle" // no traffic at all: the gate is skipped
 )
 
 // Needs lists what the gates of a played plan need, by step and rule. Rules that judge
@@ -58,6 +59,8 @@ func (p Plan) need(rule rollout.Rule, step, percent int) GateNeed {
 		n.Needs = api.Duration(time.Duration(math.Ceil(float64(n.Samples)/(p.Rate*float64(n.Share)/100))) * time.Second)
 	}
 	switch {
+	case p.Rate <= 0:
+		n.Verdict = Idle
 	case p.Rate < n.Average:
 		n.Verdict = TooFew
 	case p.Rate < n.Sure:
@@ -73,7 +76,7 @@ func (n GateNeed) Text(rate float64) string {
 	at := fmt.Sprintf("step %d: at %d %% of %s requests a second", n.Step, n.Share, rated(rate))
 	window := planning.Span(time.Duration(n.Window))
 	switch {
-	case rate <= 0:
+	case n.Verdict == Idle:
 		return fmt.Sprintf("step %d: without traffic the gate is skipped", n.Step)
 	case n.Verdict == TooFew:
 		return fmt.Sprintf("%s the %s gate needs %s; your window is %s: it will park METRICS_UNAVAILABLE", at, n.Rule, planning.Span(time.Duration(n.Needs)), window)

@@ -47,6 +47,9 @@ func (r Report) Write(w io.Writer, o render.Options) error {
 	for _, f := range r.Faults {
 		p.line("fault: %s", f)
 	}
+	for _, f := range r.Forecast.NotPlayed {
+		p.line("! not played, since it ended before: %s", f)
+	}
 	p.line("")
 	p.table(r.timeline())
 	p.line("")

@@ -74,6 +74,11 @@ func newStage(ctx context.Context, p Plan, seed uint64, disk *store.SQLite) (*st
 	if w.record.ID == "" {
 		return s, s.refusal()
 	}
+	for _, f := range p.Faults {
+		if n := len(w.record.Journey.Rungs); f.Step > n {
+			return s, fmt.Errorf("fault %s@step%d: the rollout has %d step(s)", f.Kind, f.Step, n)
+		}
+	}
 	w.pending = append(w.pending, command{text: "start", at: Epoch, do: start})
 	return s, nil
 }

@@ -146,7 +146,6 @@ func TestFaultsEndAsDocumented(t *testing.T) {
 		"router-refuses@step3": "ROUTING_ERROR 3",
 		"crash":                "COMPLETED",
 		"crash@step3":          "COMPLETED",
-		"replica-death@step9":  "COMPLETED", // never comes to it
 		"capacity=0@step2":     "COMPLETED", // no step after the first adds one
 	} {
 		t.Run(text, func(t *testing.T) {
@@ -286,6 +285,11 @@ func TestARefusedRolloutSaysWhy(t *testing.T) {
 	p.Target.Replicas, p.Target.Bounds, p.Target.Share, p.Source.Share = 1, rollout.Bounds{Min: 1, Max: 1}, 30, 70
 	_, err := NewForecast(t.Context(), p, 1, disk(t))
 	require.ErrorContains(t, err, "the first step asks for 10 %, but the target already carries 30 %")
+	p, _, _ = demonstrated(t, demoFolder)
+	_, err = NewForecast(t.Context(), faulted(t, p, "replica-death@step9"), 1, disk(t))
+	require.ErrorContains(t, err, "fault replica-death@step9: the rollout has 3 step(s)")
+	f := foretold(t, faulted(t, p, "replica-death@step2"), 1)
+	require.Equal(t, []string{"a replica dies in step 2"}, f.NotPlayed, "it parks at step 1")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = NewForecast(ctx, p, 1, disk(t))
