@@ -274,7 +274,9 @@ func (r *runner) move(ctx context.Context, ro rollout.Rollout, failing string) (
 		return false, next, nil
 	}
 	next = d.Due
-	if poll := now.Add(r.e.Poll); d.Rollout.State.Active() && (next.IsZero() || next.After(poll)) {
+	// A restarted engine that waits for replicas to come back has to see when they do not.
+	looks := d.Rollout.State.Active() || o.Source.Returning || o.Target.Returning
+	if poll := now.Add(r.e.Poll); looks && (next.IsZero() || next.After(poll)) {
 		next = poll // a lost notification of the fleet must not stall a step
 	}
 	return true, next, nil
