@@ -19,6 +19,10 @@
 // rollout at a time, one engine at a time, and SQLite in memory, whose loss by power
 // failure is not modelled: what was committed stays. A router adaptor takes a route as
 // a whole or refuses it; its copies converge within the propagation wait. A split that
-// somebody sets past the engine (break glass) is not played. Statistics over many runs
-// for a user's own rollout, and the verb, are not here yet.
+// somebody sets past the engine (break glass) is not played.
+//
+// A Plan is a user's own rollout with what is known of the world. NewForecast plays it
+// once up to its end or its first park, with traffic drawn request by request from the
+// sides' latency models; NewOutlook plays many seeds; Rehearse makes the Report that
+// sluice rehearse prints. The same watch looks on.
 package rehearsal

@@ -75,12 +75,12 @@ func (p Plan) need(rule rollout.Rule, step, percent int) GateNeed {
 func (n GateNeed) Text(rate float64) string {
 	at := fmt.Sprintf("step %d: at %d %% of %s requests a second", n.Step, n.Share, rated(rate))
 	window := planning.Span(time.Duration(n.Window))
-	switch {
-	case n.Verdict == Idle:
+	switch n.Verdict {
+	case Idle:
 		return fmt.Sprintf("step %d: without traffic the gate is skipped", n.Step)
-	case n.Verdict == TooFew:
+	case TooFew:
 		return fmt.Sprintf("%s the %s gate needs %s; your window is %s: it will park METRICS_UNAVAILABLE", at, n.Rule, planning.Span(time.Duration(n.Needs)), window)
-	case n.Verdict == Tight:
+	case Tight:
 		return fmt.Sprintf("%s the %s gate needs %s on average; your window is %s: some windows lack samples and park METRICS_UNAVAILABLE", at, n.Rule, planning.Span(time.Duration(n.Needs)), window)
 	}
 	return fmt.Sprintf("%s the %s gate has its %d sample(s) in %s; your window is %s", at, n.Rule, n.Samples, planning.Span(time.Duration(n.Needs)), window)
