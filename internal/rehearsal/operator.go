@@ -53,11 +53,11 @@ func create(s rollout.Spec) func(*World) {
 		s.Source, s.Target = w.source.id, w.target.id
 		by := ana
 		by.IdempotencyKey, by.Digest = w.newID("key"), "d"
-		open := w.record.ID != "" && !w.record.State.Terminal()
 		w.ask("create", func() error {
+			held, open := w.record.ID, w.open()
 			r, err := w.engine.CreateRollout(w.ctx, by, w.endpoint.ID, s)
-			if err == nil && open && r.ID != w.record.ID {
-				w.watch.blame(4, "a second rollout was accepted while %s is open", w.record.ID)
+			if err == nil && open && r.ID != held {
+				w.watch.blame(4, "a second rollout was accepted while %s is open", held)
 			}
 			return err
 		})
@@ -73,8 +73,9 @@ func start(w *World) {
 }
 
 func remove(w *World) {
-	id, state := w.record.ID, w.record.State
+	id := w.record.ID
 	w.ask("delete", func() error {
+		state := w.record.State
 		err := w.engine.DeleteRollout(w.ctx, ana, w.endpoint.ID, id, "")
 		if err == nil && state != rollout.Pending && !state.Terminal() {
 			w.watch.blame(7, "the record of a rollout in %s was deleted", state)
@@ -129,11 +130,14 @@ func (w *World) stale(name, reason string) {
 	}
 }
 
+// open reports whether a rollout holds the endpoint.
+func (w *World) open() bool { return w.record.ID != "" && !w.record.State.Terminal() }
+
 // edit is an operator's change of a side's bounds.
 func (w *World) edit(s *side, b rollout.Bounds) {
-	w.watch.edited(s, b)
-	open := w.record.ID != "" && !w.record.State.Terminal()
 	w.ask("bound", func() error {
+		w.watch.edited(s, b)
+		open := w.open()
 		_, err := w.engine.UpdateDeployment(w.ctx, ana, w.endpoint.ID, s.id, "", engine.DeploymentChange{Min: &b.Min, Max: &b.Max})
 		if err == nil && b.Stopped() && open && s.name != "other" {
 			w.watch.blame(4, "the %s was stopped while a rollout is open", s.name)
@@ -144,7 +148,7 @@ func (w *World) edit(s *side, b rollout.Bounds) {
 
 // trySplit is somebody's try to move a split that a rollout holds.
 func (w *World) trySplit(percent int) {
-	if w.record.ID == "" || w.record.State.Terminal() || w.engine == nil || w.power.dead {
+	if !w.open() || w.engine == nil || w.power.dead {
 		return // it is theirs to move
 	}
 	split := []rollout.Weight{{Deployment: w.source.id, Weight: float64(100 - percent)}, {Deployment: w.target.id, Weight: float64(percent)}}
