@@ -39,6 +39,9 @@ func (a *app) liveFacts(ctx context.Context, set declaration.Set, r declaration.
 	if err != nil {
 		return f, nil, err
 	}
+	if ep.ActiveRolloutID != "" {
+		notes = append(notes, fmt.Sprintf("rollout %s holds the endpoint: this one is rehearsed from where the split stands now", ep.ActiveRolloutID))
+	}
 	if ep.Sluice != nil {
 		f.EndpointRate = ep.Sluice.RequestsPerSecond
 	}

@@ -139,6 +139,9 @@ func TestLiveFactsOfAnEngine(t *testing.T) {
 	require.NotContains(t, r.out, "requests  0 ")
 	s.run("ls").exits(0, "demo/chat")
 
+	s.run("rollout", "new", "--canary", "--steps", "10,100", "--interval", "30m").exits(0)
+	s.run("rehearse", dir, "--facts", dir+"/facts.yaml").exits(0, "holds the endpoint")
+
 	gone := shell{t, map[string]string{"SLUICE_ENGINE_URL": "http://127.0.0.1:1", "SLUICE_API_KEY": "k"}}
 	gone.run("rehearse", dir).exits(cli.ExitFailed, "no engine answers")
 	gone.run("rehearse", dir, "--facts", dir+"/facts.yaml").exits(0, "was asked in vain", "only the file counts")

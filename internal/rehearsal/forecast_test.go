@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -115,6 +116,9 @@ func golden(t *testing.T, name, got string) {
 func TestAReportReadsAsTheFilesHaveIt(t *testing.T) {
 	p, f, a := demonstrated(t, demoFolder)
 	golden(t, "demo", printed(t, p, f, a, 1))
+	data, err := json.MarshalIndent(NewReport(p, foretold(t, p, 1), nil), "", "  ")
+	require.NoError(t, err)
+	golden(t, "demo-json", string(data)+"\n")
 	golden(t, "crash-and-completion", printed(t, p, f, a, 3, "slow-target=-60%", "crash@step2"))
 	golden(t, "target-dies", printed(t, p, f, a, 3, "slow-target=-60%", "replica-death@step2"))
 	thin := p
