@@ -61,8 +61,11 @@ func readsOf(seed uint64) Reads {
 func asMany(t *testing.T) (n int, until time.Time) {
 	t.Helper()
 	n = worldsOf
-	if testing.Short() || slowBuild {
+	if testing.Short() {
 		n = 500
+	}
+	if slowBuild {
+		n = 50
 	}
 	if text := os.Getenv("SLUICE_REHEARSAL_RUNS"); text != "" {
 		var err error
