@@ -155,9 +155,6 @@ func Terminal(state string) bool {
 	return state == StateCompleted || state == StateCanceled || state == api.PrefixRolloutState+"ABORTED"
 }
 
-// Parked reports whether a rollout in this state waits for a person.
-func Parked(state string) bool { return state == StatePaused || state == StateSystemPaused }
-
 // Short cuts the enum prefix off a state for people.
 func Short(state string) string { return strings.TrimPrefix(state, api.PrefixRolloutState) }
 
