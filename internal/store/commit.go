@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -14,13 +15,6 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
-
-// Commit writes a change, all of it or nothing. It returns ErrConflict when a row
-// was changed since it was read, and ErrExists when a new one's name, or an
-// endpoint's rollout slot, is taken.
-func (s *SQLite) Commit(ctx context.Context, c rollout.Change) error {
-	return s.inTx(ctx, func(w *writer) { w.all(c) })
-}
 
 // inTx runs a write in one transaction.
 func (s *SQLite) inTx(ctx context.Context, do func(*writer)) error {
@@ -47,26 +41,45 @@ func (s *SQLite) inTx(ctx context.Context, do func(*writer)) error {
 	return nil
 }
 
-// all writes a change. Deletes come first, so that a name is free again; rows that
-// need an endpoint come after it.
-func (w *writer) all(c rollout.Change) {
+// statement is one step of a write, with everything encoded: the transaction is for
+// the database alone.
+type statement struct {
+	query string
+	args  []any
+	check check
+	id    string // of the row, for the error
+}
+
+// check is what a statement must find.
+type check int
+
+const (
+	anyRows   check = iota // nothing in particular
+	oneRow                 // exactly one row to change, otherwise it is a conflict
+	atVersion              // a version that is the last argument; the query reads it
+)
+
+// encode makes a change's statements. Deletes come first, so that a name is free again;
+// rows that need an endpoint come after it.
+func encode(c rollout.Change) ([]statement, error) {
+	var e encoder
 	for _, ref := range c.Require {
-		w.require(ref)
+		e.add(statement{query: "SELECT version FROM " + tables[ref.Kind] + " WHERE id = ?", args: []any{ref.ID, ref.Version}, check: atVersion, id: ref.ID})
 	}
 	for _, ref := range c.Delete {
-		w.delete(ref)
+		e.delete(ref)
 	}
 	for _, k := range c.Keys {
 		k.Version++
-		w.row("keys", k.ID, k.Version-1, k, column{"hash", k.Hash}, column{"created", nanos(k.CreatedAt)})
+		e.row("keys", k.ID, k.Version-1, k, column{"hash", k.Hash}, column{"created", nanos(k.CreatedAt)})
 	}
-	for _, e := range c.Endpoints {
-		e.Version++
-		w.row("endpoints", e.ID, e.Version-1, e, column{"project", e.ProjectID}, column{"name", e.Name}, column{"created", nanos(e.CreatedAt)})
+	for _, ep := range c.Endpoints {
+		ep.Version++
+		e.row("endpoints", ep.ID, ep.Version-1, ep, column{"project", ep.ProjectID}, column{"name", ep.Name}, column{"created", nanos(ep.CreatedAt)})
 	}
 	for _, d := range c.Deployments {
 		d.Version++
-		w.row("deployments", d.ID, d.Version-1, d, column{"endpoint", d.EndpointID}, column{"name", d.Name}, column{"created", nanos(d.CreatedAt)})
+		e.row("deployments", d.ID, d.Version-1, d, column{"endpoint", d.EndpointID}, column{"name", d.Name}, column{"created", nanos(d.CreatedAt)})
 	}
 	for _, r := range c.Rollouts {
 		r.Version++
@@ -74,22 +87,24 @@ func (w *writer) all(c rollout.Change) {
 		if r.State.Terminal() {
 			open = 0
 		}
-		w.row("rollouts", r.ID, r.Version-1, r, column{"endpoint", r.EndpointID}, column{"open", open}, column{"created", nanos(r.CreatedAt)})
+		e.row("rollouts", r.ID, r.Version-1, r, column{"endpoint", r.EndpointID}, column{"open", open}, column{"created", nanos(r.CreatedAt)})
 	}
-	for _, e := range c.Events {
-		w.event(e)
+	for _, ev := range c.Events {
+		e.event(ev)
 	}
 	for _, a := range c.Answers {
-		w.exec("INSERT INTO answers (key, digest, subject, at) VALUES (?, ?, ?, ?)", a.Key, a.Digest, a.Subject, nanos(a.At))
+		e.add(statement{query: "INSERT INTO answers (key, digest, subject, at) VALUES (?, ?, ?, ?)", args: []any{a.Key, a.Digest, a.Subject, nanos(a.At)}})
 	}
+	return e.out, e.err
 }
 
-// writer keeps the first error, so that a change reads as a list.
-type writer struct {
-	ctx context.Context //nolint:containedctx // lives for one call of Commit
-	tx  *sql.Tx
+// encoder keeps the first error, so that a change reads as a list.
+type encoder struct {
+	out []statement
 	err error
 }
+
+func (e *encoder) add(s statement) { e.out = append(e.out, s) }
 
 type column struct {
 	name  string
@@ -97,13 +112,10 @@ type column struct {
 }
 
 // row inserts a new row or replaces the one of the version that was read.
-func (w *writer) row(table, id string, version int64, body any, columns ...column) {
-	if w.err != nil {
-		return
-	}
+func (e *encoder) row(table, id string, version int64, body any, columns ...column) {
 	text, err := json.Marshal(body)
 	if err != nil {
-		w.err = fmt.Errorf("encode %s: %w", id, err)
+		e.err = cmp.Or(e.err, fmt.Errorf("encode %s: %w", id, err))
 		return
 	}
 	names, marks, sets, args := []string{}, []string{}, []string{}, []any{}
@@ -111,10 +123,10 @@ func (w *writer) row(table, id string, version int64, body any, columns ...colum
 		names, marks, sets, args = append(names, c.name), append(marks, "?"), append(sets, c.name+" = ?"), append(args, c.value)
 	}
 	if version == 0 {
-		w.exec("INSERT INTO "+table+" ("+strings.Join(names, ", ")+", id) VALUES ("+strings.Join(marks, ", ")+", ?)", append(args, id)...)
+		e.add(statement{query: "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ", id) VALUES (" + strings.Join(marks, ", ") + ", ?)", args: append(args, id)})
 		return
 	}
-	w.one(id, "UPDATE "+table+" SET "+strings.Join(sets, ", ")+" WHERE id = ? AND version = ?", append(args, id, version)...)
+	e.add(statement{query: "UPDATE " + table + " SET " + strings.Join(sets, ", ") + " WHERE id = ? AND version = ?", args: append(args, id, version), check: oneRow, id: id})
 }
 
 var tables = map[rollout.Kind]string{
@@ -122,56 +134,72 @@ var tables = map[rollout.Kind]string{
 	rollout.KindRollout: "rollouts", rollout.KindKey: "keys",
 }
 
-func (w *writer) delete(ref rollout.Ref) {
+func (e *encoder) delete(ref rollout.Ref) {
 	if ref.Version == 0 {
-		w.exec("DELETE FROM "+tables[ref.Kind]+" WHERE id = ?", ref.ID)
+		e.add(statement{query: "DELETE FROM " + tables[ref.Kind] + " WHERE id = ?", args: []any{ref.ID}})
 		return
 	}
-	w.one(ref.ID, "DELETE FROM "+tables[ref.Kind]+" WHERE id = ? AND version = ?", ref.ID, ref.Version)
+	e.add(statement{query: "DELETE FROM " + tables[ref.Kind] + " WHERE id = ? AND version = ?", args: []any{ref.ID, ref.Version}, check: oneRow, id: ref.ID})
+}
+
+var levels = map[rollout.Level]int{rollout.LevelDebug: 0, rollout.LevelInfo: 1, rollout.LevelWarn: 2, rollout.LevelError: 3}
+
+func (e *encoder) event(ev rollout.Event) {
+	text, err := json.Marshal(ev)
+	if err != nil {
+		e.err = cmp.Or(e.err, fmt.Errorf("encode event %s: %w", ev.Type, err))
+		return
+	}
+	e.add(statement{
+		query: "INSERT INTO events (endpoint, deployment, subject, type, level, at, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		args:  []any{ev.EndpointID, ev.Deployment, ev.Subject, string(ev.Type), levels[ev.Level], nanos(ev.At), string(text)},
+	})
+}
+
+// writer runs statements of one transaction and keeps the first error.
+type writer struct {
+	ctx context.Context //nolint:containedctx // lives for one call of inTx
+	tx  *sql.Tx
+	err error
+}
+
+func (w *writer) run(statements []statement) {
+	for _, s := range statements {
+		if w.err != nil {
+			return
+		}
+		switch s.check {
+		case atVersion:
+			w.require(s)
+		case oneRow:
+			w.one(s)
+		case anyRows:
+			w.exec(s.query, s.args...)
+		}
+	}
 }
 
 // require fails the change when a row is not at its version any more.
-func (w *writer) require(ref rollout.Ref) {
-	if w.err != nil {
-		return
-	}
+func (w *writer) require(s statement) {
 	var version int64
-	err := w.tx.QueryRowContext(w.ctx, "SELECT version FROM "+tables[ref.Kind]+" WHERE id = ?", ref.ID).Scan(&version)
+	err := w.tx.QueryRowContext(w.ctx, s.query, s.args[0]).Scan(&version)
 	switch {
-	case errors.Is(err, sql.ErrNoRows), err == nil && version != ref.Version:
-		w.err = fmt.Errorf("%s: %w", ref.ID, rollout.ErrConflict)
+	case errors.Is(err, sql.ErrNoRows), err == nil && version != s.args[1]:
+		w.err = fmt.Errorf("%s: %w", s.id, rollout.ErrConflict)
 	case err != nil:
 		w.err = fmt.Errorf("read: %w", err)
 	}
 }
 
-var levels = map[rollout.Level]int{rollout.LevelDebug: 0, rollout.LevelInfo: 1, rollout.LevelWarn: 2, rollout.LevelError: 3}
-
-func (w *writer) event(e rollout.Event) {
-	if w.err != nil {
-		return
-	}
-	text, err := json.Marshal(e)
-	if err != nil {
-		w.err = fmt.Errorf("encode event %s: %w", e.Type, err)
-		return
-	}
-	w.exec("INSERT INTO events (endpoint, deployment, subject, type, level, at, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		e.EndpointID, e.Deployment, e.Subject, string(e.Type), levels[e.Level], nanos(e.At), string(text))
-}
-
 // one runs a statement that must touch exactly one row.
-func (w *writer) one(id, query string, args ...any) {
-	if w.err != nil {
-		return
-	}
-	res, err := w.tx.ExecContext(w.ctx, query, args...)
+func (w *writer) one(s statement) {
+	res, err := w.tx.ExecContext(w.ctx, s.query, s.args...)
 	if err != nil {
 		w.err = translate(err)
 		return
 	}
 	if n, err := res.RowsAffected(); err != nil || n != 1 {
-		w.err = errors.Join(fmt.Errorf("%s: %w", id, rollout.ErrConflict), err)
+		w.err = errors.Join(fmt.Errorf("%s: %w", s.id, rollout.ErrConflict), err)
 	}
 }
 

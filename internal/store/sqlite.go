@@ -22,6 +22,7 @@ var migrations embed.FS
 type SQLite struct {
 	write *sql.DB // one connection: writers queue here instead of failing as busy
 	read  *sql.DB
+	group group
 }
 
 // Open opens or makes the store in a folder, which must exist, and brings its

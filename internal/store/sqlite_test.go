@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,68 +115,105 @@ func TestAFolderWithOddCharactersWorks(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// told is what a writer prints once its commit has returned.
+type told struct {
+	Writer     int
+	Generation uint64
+}
+
+// writers is how many goroutines of a re-executed test binary write at once, each to an
+// endpoint of its own.
+const writers = 8
+
 // writeForever commits changes of which every row tells the same number, and prints
 // each number once its commit has returned.
 func writeForever(dir string) error {
-	ctx := context.Background()
-	s, err := store.Open(ctx, dir)
+	s, err := store.Open(context.Background(), dir)
 	if err != nil {
 		return err
 	}
-	for {
-		ep, err := s.Endpoint(ctx, "ep_1")
-		if errors.Is(err, rollout.ErrNotFound) {
-			ep, err = storetest.Endpoint("ep_1", "chat"), nil
-		}
-		if err != nil {
-			return err
-		}
-		ep.Generation++
-		n := fmt.Sprint(ep.Generation)
-		r := storetest.Rollout("rol_"+n, "ep_1", rollout.Completed)
-		change := rollout.Change{
-			Endpoints: []rollout.Endpoint{ep}, Rollouts: []rollout.Rollout{r},
-			Events:  []rollout.Event{{EndpointID: "ep_1", Type: "x", Message: n, At: time.Now()}},
-			Answers: []rollout.Answer{{Key: n, Subject: r.ID, At: time.Now()}},
-		}
-		if err := s.Commit(ctx, change); err != nil {
-			return err
-		}
-		if err := json.NewEncoder(os.Stdout).Encode(ep.Generation); err != nil {
-			return err
-		}
+	var printing sync.Mutex
+	out := json.NewEncoder(os.Stdout)
+	failed := make(chan error, writers)
+	for w := range writers {
+		go func() {
+			for {
+				n, err := writeOne(s, w)
+				if err == nil {
+					printing.Lock()
+					err = out.Encode(told{w, n})
+					printing.Unlock()
+				}
+				if err != nil {
+					failed <- err
+					return
+				}
+			}
+		}()
 	}
+	return <-failed
 }
 
-func TestKillInTheMidstOfCommitsLeavesNoHalfChange(t *testing.T) {
+func writeOne(s *store.SQLite, writer int) (uint64, error) {
+	ctx, id := context.Background(), fmt.Sprintf("ep_%d", writer)
+	ep, err := s.Endpoint(ctx, id)
+	if errors.Is(err, rollout.ErrNotFound) {
+		ep, err = storetest.Endpoint(id, id), nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	ep.Generation++
+	n := fmt.Sprint(id, "_", ep.Generation)
+	r := storetest.Rollout("rol_"+n, id, rollout.Completed)
+	return ep.Generation, s.Commit(ctx, rollout.Change{
+		Endpoints: []rollout.Endpoint{ep}, Rollouts: []rollout.Rollout{r},
+		Events:  []rollout.Event{{EndpointID: id, Type: "x", Message: n, At: time.Now()}},
+		Answers: []rollout.Answer{{Key: n, Subject: r.ID, At: time.Now()}},
+	})
+}
+
+func TestKillInTheMidstOfGroupsLeavesNoHalfChange(t *testing.T) {
 	dir := t.TempDir()
-	var told uint64
+	var kept [writers]uint64
 	for round := range 6 {
-		told = max(told, killedWriter(t, dir, 8+round*5))
+		killedWriter(t, dir, 40+round*25, &kept)
 		s, err := store.Open(t.Context(), dir)
 		require.NoError(t, err)
-		ep, err := s.Endpoint(t.Context(), "ep_1")
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, ep.Generation, told, "what Commit reported is kept")
-		require.EqualValues(t, ep.Generation, ep.Version)
-		rollouts, err := s.Rollouts(t.Context(), "ep_1")
-		require.NoError(t, err)
-		events, _, err := s.Events(t.Context(), rollout.EventQuery{EndpointID: "ep_1", Limit: 100000})
-		require.NoError(t, err)
-		require.Len(t, rollouts, int(ep.Generation))
-		require.Len(t, events, int(ep.Generation))
-		_, err = s.Answer(t.Context(), fmt.Sprint(ep.Generation))
-		require.NoError(t, err)
-		_, err = s.Answer(t.Context(), fmt.Sprint(ep.Generation+1))
-		require.ErrorIs(t, err, rollout.ErrNotFound)
+		for w := range writers {
+			whole(t, s, fmt.Sprintf("ep_%d", w), kept[w])
+		}
 		require.NoError(t, s.Close())
 	}
-	t.Logf("measured: %d commits kept over 6 kills", told)
+	t.Logf("measured: commits kept by writer over 6 kills: %v", kept)
 }
 
-// killedWriter runs a writer in the folder, kills it after it told so many commits,
-// and returns the last number that it told.
-func killedWriter(t *testing.T, dir string, after int) uint64 {
+// whole checks that an endpoint has all that its commits wrote, which are at least so
+// many.
+func whole(t *testing.T, s *store.SQLite, id string, least uint64) {
+	t.Helper()
+	ep, err := s.Endpoint(t.Context(), id)
+	if errors.Is(err, rollout.ErrNotFound) && least == 0 {
+		return
+	}
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, ep.Generation, least, "what Commit reported is kept")
+	require.EqualValues(t, ep.Generation, ep.Version)
+	rollouts, err := s.Rollouts(t.Context(), id)
+	require.NoError(t, err)
+	events, _, err := s.Events(t.Context(), rollout.EventQuery{EndpointID: id, Limit: 100000})
+	require.NoError(t, err)
+	require.Len(t, rollouts, int(ep.Generation))
+	require.Len(t, events, int(ep.Generation))
+	_, err = s.Answer(t.Context(), fmt.Sprint(id, "_", ep.Generation))
+	require.NoError(t, err)
+	_, err = s.Answer(t.Context(), fmt.Sprint(id, "_", ep.Generation+1))
+	require.ErrorIs(t, err, rollout.ErrNotFound)
+}
+
+// killedWriter runs the writers in the folder, kills them after they told so many
+// commits, and notes the last number that each of them told.
+func killedWriter(t *testing.T, dir string, after int, kept *[writers]uint64) {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -186,17 +224,18 @@ func killedWriter(t *testing.T, dir string, after int) uint64 {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	dec := json.NewDecoder(out)
-	var n uint64
+	var line told
 	for range after {
-		require.NoError(t, dec.Decode(&n))
+		require.NoError(t, dec.Decode(&line))
+		kept[line.Writer] = line.Generation
 	}
 	require.NoError(t, cmd.Process.Kill())
-	for { // it wrote on until the signal came
-		if err := dec.Decode(&n); err != nil {
+	for { // they wrote on until the signal came
+		if err := dec.Decode(&line); err != nil {
 			require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF), "%v", err)
 			break
 		}
+		kept[line.Writer] = line.Generation
 	}
 	require.Error(t, cmd.Wait())
-	return n
 }
