@@ -192,6 +192,7 @@ func (r *deploymentResource) Create(ctx context.Context, req resource.CreateRequ
 		return
 	}
 	m.apply(d)
+	resp.Diagnostics.Append(identify(ctx, r.engine, resp.Identity, m.ids())...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 	if weight > 0 {
 		if _, err := r.engine.client.SetWeight(ctx, endpoint, d.ID, weight); err != nil {
@@ -210,6 +211,7 @@ func (r *deploymentResource) Create(ctx context.Context, req resource.CreateRequ
 func (r *deploymentResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var m deploymentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &m)...)
+	resp.Diagnostics.Append(identify(ctx, r.engine, resp.Identity, m.ids())...)
 	if resp.Diagnostics.HasError() || r.engine.client == nil {
 		return
 	}
@@ -243,6 +245,7 @@ func (r *deploymentResource) Update(ctx context.Context, req resource.UpdateRequ
 	var m, state deploymentModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(identify(ctx, r.engine, resp.Identity, m.ids())...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -270,15 +273,13 @@ func (r *deploymentResource) Update(ctx context.Context, req resource.UpdateRequ
 	}
 }
 
-// ImportState takes a deployment over by "endpoint_id/deployment_id".
+// ImportState takes a deployment over by "endpoint_id/deployment_id", by its id
+// alone, or by its identity.
 func (r *deploymentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	parts, err := splitImportID(req.ID, "endpoint_id", "deployment_id")
-	if err != nil {
-		resp.Diagnostics.AddError("Invalid import id", err.Error())
+	in := importInto{engine: r.engine, req: req, resp: resp}
+	if !in.pair(ctx, "deployment", r.engine.endpointOfDeployment) {
 		return
 	}
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("endpoint_id"), parts[0])...)
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), parts[1])...)
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("wait_ready"), true)...)
 }
 

@@ -109,6 +109,7 @@ func (r *endpointResource) Create(ctx context.Context, req resource.CreateReques
 		return
 	}
 	m.apply(e)
+	resp.Diagnostics.Append(identify(ctx, r.engine, resp.Identity, m.ids())...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }
 
@@ -116,6 +117,7 @@ func (r *endpointResource) Create(ctx context.Context, req resource.CreateReques
 func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var m endpointModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &m)...)
+	resp.Diagnostics.Append(identify(ctx, r.engine, resp.Identity, m.ids())...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -146,6 +148,7 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 func (r *endpointResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var m endpointModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
+	resp.Diagnostics.Append(identify(ctx, r.engine, resp.Identity, m.ids())...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -198,9 +201,14 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	}
 }
 
-// ImportState takes an endpoint over by its id.
+// ImportState takes an endpoint over by its id or its identity.
 func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	resource.ImportStatePassthroughID(ctx, path.Root("id"), req, resp)
+	ids := importing(ctx, r.engine, req, &resp.Diagnostics, "endpoint_id")
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), ids[0])...)
+	resp.Diagnostics.Append(identified(ctx, r.engine, resp.Identity, map[string]types.String{"id": types.StringValue(ids[0])})...)
 }
 
 func (m *endpointModel) apply(e api.Endpoint) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
@@ -21,7 +22,10 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/internal/wire"
 )
 
-var _ provider.Provider = (*sluiceProvider)(nil)
+var (
+	_ provider.Provider                  = (*sluiceProvider)(nil)
+	_ provider.ProviderWithListResources = (*sluiceProvider)(nil)
+)
 
 // New makes the provider's constructor; version goes into the user agent.
 func New(version string) func() provider.Provider {
@@ -94,7 +98,7 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 	}
 	if m.EngineURL.IsUnknown() || m.APIKey.IsUnknown() || m.Project.IsUnknown() {
 		d := &engine{}
-		resp.ResourceData, resp.DataSourceData = d, d
+		resp.ResourceData, resp.DataSourceData, resp.ListResourceData = d, d, d
 		return
 	}
 	url := setting{"engine_url", m.EngineURL, []string{"SLUICE_ENGINE_URL", "TOGETHER_BASE_URL"}}
@@ -122,7 +126,7 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 		return
 	}
 	d := &engine{client: client}
-	resp.ResourceData, resp.DataSourceData = d, d
+	resp.ResourceData, resp.DataSourceData, resp.ListResourceData = d, d, d
 }
 
 // addUnusable reports an engine that cannot be worked with. It ends the run before
@@ -145,6 +149,11 @@ func (p *sluiceProvider) Resources(context.Context) []func() resource.Resource {
 // DataSources lists the data sources.
 func (p *sluiceProvider) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{newPreviewDataSource, newGateDataSource}
+}
+
+// ListResources lists what terraform query can find.
+func (p *sluiceProvider) ListResources(context.Context) []func() list.ListResource {
+	return []func() list.ListResource{newEndpointList, newDeploymentList, newRolloutList}
 }
 
 // engine is what the provider hands to its resources. client is nil while the

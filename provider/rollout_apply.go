@@ -59,6 +59,7 @@ func (r *rolloutResource) Create(ctx context.Context, req resource.CreateRequest
 		return
 	}
 	m.apply(live)
+	resp.Diagnostics.Append(identify(ctx, r.engine, resp.Identity, m.ids())...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -212,6 +213,7 @@ func (r *rolloutResource) takeBack(ctx context.Context, live api.Rollout) bool {
 func (r *rolloutResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var m rolloutModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
+	resp.Diagnostics.Append(identify(ctx, r.engine, resp.Identity, m.ids())...)
 	if resp.Diagnostics.HasError() {
 		return
 	}

@@ -53,16 +53,15 @@ func (r *rolloutResource) ValidateConfig(ctx context.Context, req resource.Valid
 	resp.Diagnostics.Append(diags...)
 }
 
-// ImportState takes a rollout over by "endpoint_id/rollout_id". The next read fills
-// in its spec as it was asked.
+// ImportState takes a rollout over by "endpoint_id/rollout_id", by its id alone, or
+// by its identity. The next read fills in its spec as it was asked.
 func (r *rolloutResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	parts, err := splitImportID(req.ID, "endpoint_id", "rollout_id")
-	if err != nil {
-		resp.Diagnostics.AddError("Invalid import id", err.Error())
+	in := importInto{engine: r.engine, req: req, resp: resp}
+	if !in.pair(ctx, "rollout", r.engine.endpointOfRollout) {
 		return
 	}
 	for name, value := range map[string]any{
-		"endpoint_id": parts[0], "id": parts[1], "on_parked": parkedWarn, "destroy_behavior": destroyRefuse, "wait": true,
+		"on_parked": parkedWarn, "destroy_behavior": destroyRefuse, "wait": true,
 	} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
 	}
@@ -72,6 +71,7 @@ func (r *rolloutResource) ImportState(ctx context.Context, req resource.ImportSt
 func (r *rolloutResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var m rolloutModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &m)...)
+	resp.Diagnostics.Append(identify(ctx, r.engine, resp.Identity, m.ids())...)
 	if resp.Diagnostics.HasError() || r.engine.client == nil {
 		return
 	}
@@ -86,7 +86,17 @@ func (r *rolloutResource) Read(ctx context.Context, req resource.ReadRequest, re
 		addRefusal(&resp.Diagnostics, "read rollout "+m.ID.ValueString(), err)
 		return
 	}
-	if m.TargetDeploymentID.IsNull() { // an import: the spec comes from the engine
+	if err := r.engine.takeOver(ctx, &m, live); err != nil {
+		addRefusal(&resp.Diagnostics, "read the engine's timings", err)
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+}
+
+// takeOver brings a state up to what the engine tells. One that has no spec yet, of
+// an import or a list, gets it from there, with the journey that follows.
+func (e *engine) takeOver(ctx context.Context, m *rolloutModel, live api.Rollout) error {
+	if m.TargetDeploymentID.IsNull() {
 		m.fill(specOf(live))
 		if live.Sluice != nil && live.Sluice.Digest != "" {
 			m.SpecDigest = types.StringValue(live.Sluice.Digest)
@@ -94,15 +104,14 @@ func (r *rolloutResource) Read(ctx context.Context, req resource.ReadRequest, re
 	}
 	m.apply(live)
 	if m.Journey.IsNull() {
-		t, err := r.engine.timings(ctx)
+		t, err := e.timings(ctx)
 		if err != nil {
-			addRefusal(&resp.Diagnostics, "read the engine's timings", err)
-			return
+			return err
 		}
 		spec, _, _ := m.check(t)
 		m.plan(planning.NewJourney(spec, planning.Known{}, t))
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+	return nil
 }
 
 // specOf is a rollout's spec as it was asked. An engine that does not echo it

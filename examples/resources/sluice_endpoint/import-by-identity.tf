@@ -1,0 +1,6 @@
+import {
+  to = sluice_endpoint.chat
+  identity = {
+    id = "ep_0123456789"
+  }
+}
