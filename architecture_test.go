@@ -38,7 +38,8 @@ var rooms = map[string][]string{
 	"internal/modelserver":     {},
 	"internal/probe":           {},
 	"internal/server":          {"internal/engine", "internal/api", "internal/render", "internal/rollout", "internal/wire"},
-	"internal/render":          {"internal/rollout", "internal/planning", "internal/api"},
+	"internal/policy":          {},
+	"internal/render":          {"internal/rollout", "internal/planning", "internal/api", "internal/policy"}, // a verdict is shown at every door
 	"internal/serve": {
 		"internal/engine", "internal/rollout", "internal/api", "internal/store", "internal/fleet", "internal/meter",
 		"internal/gateway", "internal/server", "internal/render", "internal/modelserver",
@@ -50,9 +51,9 @@ var rooms = map[string][]string{
 	},
 	"internal/cli": {
 		"internal/serve", "reconciler", "internal/rehearsal", "internal/engineclient", "internal/declaration", "internal/planning",
-		"internal/render", "internal/api", "internal/modelserver", "internal/probe",
+		"internal/policy", "internal/render", "internal/api", "internal/modelserver", "internal/probe",
 	},
-	"testacc": {"provider", "internal/serve", "internal/api", "internal/engineclient", "internal/rollout", "internal/probe", "internal/modelserver", "internal/gateway", "internal/meter"},
+	"testacc": {"provider", "internal/serve", "internal/policy", "internal/api", "internal/engineclient", "internal/rollout", "internal/probe", "internal/modelserver", "internal/gateway", "internal/meter"},
 }
 
 // forbidden are names under which anything could be put.

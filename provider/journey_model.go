@@ -22,7 +22,7 @@ var (
 		"max_step_delta_percent": types.Int64Type, "ungated_percent": types.Int64Type, "gate_count": types.Int64Type,
 		"has_gate": types.BoolType, "wait_seconds": types.Float64Type, "least_duration_seconds": types.Float64Type,
 		"final_source_replicas": types.Int64Type, "final_target_replicas": types.Int64Type,
-		"largest_scale_up": types.Int64Type, "requests_per_second_needed": types.Float64Type,
+		"largest_scale_up": types.Int64Type, "longest_window_seconds": types.Float64Type, "requests_per_second_needed": types.Float64Type,
 	}}
 	findingType = types.ObjectType{AttrTypes: map[string]attr.Type{
 		"code": types.StringType, "severity": types.StringType, "subject": types.StringType,
@@ -48,9 +48,9 @@ func journeyValue(j planning.Journey) types.List {
 
 func factsValue(j planning.Journey) types.Object {
 	t := j.Totals
-	needed := 0.0
+	needed, window := 0.0, time.Duration(0)
 	for _, g := range j.Gates {
-		needed = max(needed, g.RequestsPerSecond)
+		needed, window = max(needed, g.RequestsPerSecond), max(window, g.Window)
 	}
 	return types.ObjectValueMust(factsType.AttrTypes, map[string]attr.Value{
 		"strategy": types.StringValue(string(j.Strategy)), "step_count": optionalInt(t.StepCount),
@@ -59,7 +59,7 @@ func factsValue(j planning.Journey) types.Object {
 		"gate_count": types.Int64Value(int64(t.GateCount)), "has_gate": types.BoolValue(t.GateCount > 0),
 		"wait_seconds": seconds(t.Soak), "least_duration_seconds": seconds(t.LeastDuration),
 		"final_source_replicas": types.Int64Value(int64(t.FinalSourceReplicas)), "final_target_replicas": optionalInt(t.FinalTargetReplicas),
-		"largest_scale_up": optionalInt(t.LargestScaleUp), "requests_per_second_needed": types.Float64Value(needed),
+		"largest_scale_up": optionalInt(t.LargestScaleUp), "longest_window_seconds": seconds(window), "requests_per_second_needed": types.Float64Value(needed),
 	})
 }
 

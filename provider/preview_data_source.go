@@ -51,6 +51,7 @@ type previewModel struct {
 	OverlapCostCents types.Float64 `tfsdk:"overlap_cost_cents"`
 	TrafficSplit     types.List    `tfsdk:"traffic_split"`
 	LockHolder       types.Object  `tfsdk:"lock_holder"`
+	SpecDigest       types.String  `tfsdk:"spec_digest"`
 	PlanDigest       types.String  `tfsdk:"plan_digest"`
 }
 
@@ -161,6 +162,7 @@ func previewAttributes() map[string]schema.Attribute {
 			"state":           schema.StringAttribute{Computed: true, MarkdownDescription: "Its state."},
 			"traffic_percent": schema.Int64Attribute{Computed: true, MarkdownDescription: "Percent on its target."},
 		}},
+		"spec_digest": schema.StringAttribute{Computed: true, MarkdownDescription: "Digest of the spec as asked: that of a `sluice_rollout` with the same spec, so a policy finds the preview of a rollout by it."},
 		"plan_digest": schema.StringAttribute{Computed: true, MarkdownDescription: "Digest over the spec, the live split, the replica bounds and the engine's limits: what an approval names, and what any change voids."},
 	}
 }
@@ -208,6 +210,7 @@ func (d *previewDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	m.SpecDigest = types.StringValue(planning.Digest(spec))
 	d.read(ctx, &m, dec.spec, spec, t, &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)

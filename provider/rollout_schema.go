@@ -209,6 +209,7 @@ func factsAttributes() map[string]schema.Attribute {
 		"final_source_replicas":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Replicas left on the source."},
 		"final_target_replicas":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Replicas of the target; null when it follows the source."},
 		"largest_scale_up":           schema.Int64Attribute{Computed: true, MarkdownDescription: "Most target replicas that one step can add, counted from a stopped target; null when it follows the source."},
+		"longest_window_seconds":     schema.Float64Attribute{Computed: true, MarkdownDescription: "Longest window of a metric rule; 0 without one."},
 		"requests_per_second_needed": schema.Float64Attribute{Computed: true, MarkdownDescription: "Traffic on the pair below which a gate has too few samples."},
 	}
 }

@@ -125,7 +125,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(a.serveCommand(), a.modelserverCommand(), a.probeCommand(), a.deployCommand(), a.lsCommand(), a.getCommand(),
-		a.watchCommand(), a.updateCommand(), a.rmCommand(), a.eventsCommand(), a.rolloutCommand(), a.rehearseCommand(), a.keysCommand(), a.hardwareCommand(), a.configsCommand())
+		a.watchCommand(), a.updateCommand(), a.rmCommand(), a.eventsCommand(), a.rolloutCommand(), a.rehearseCommand(), a.policyCommand(), a.keysCommand(), a.hardwareCommand(), a.configsCommand())
 	return root
 }
 
