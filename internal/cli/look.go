@@ -224,8 +224,9 @@ func (p progress) Lost(err error, elapsed time.Duration) {
 func (a *app) eventsCommand() *cobra.Command {
 	var q engineclient.EventQuery
 	var limit int
+	var follow bool
 	c := &cobra.Command{
-		Use: "events ENDPOINT", Short: "Show an endpoint's event feed", Args: cobra.ExactArgs(1),
+		Use: "events ENDPOINT", Short: "Show an endpoint's event feed, and follow it", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := a.client()
 			if err != nil {
@@ -244,6 +245,9 @@ func (a *app) eventsCommand() *cobra.Command {
 					break
 				}
 			}
+			if follow {
+				return a.follow(cmd.Context(), cl, ep, q, rows)
+			}
 			if a.json {
 				return a.printJSON(rows)
 			}
@@ -259,6 +263,7 @@ func (a *app) eventsCommand() *cobra.Command {
 	f.StringSliceVar(&q.DeploymentIDs, "deployment-ids", nil, "only about these deployments")
 	f.StringVar(&q.MinLevel, "min-level", "", "LEVEL_DEBUG, LEVEL_INFO, LEVEL_WARN or LEVEL_ERROR")
 	f.IntVar(&limit, "limit", 200, "rows at most, the newest")
+	f.BoolVar(&follow, "follow", false, "go on with new rows until interrupted; with --json one line a row")
 	return c
 }
 

@@ -3,12 +3,17 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -257,4 +262,62 @@ func TestARecordIsDeletedByItsStateWhateverItsETag(t *testing.T) {
 	})
 	s.run("rm", "rol_1").exits(0, "deleted rollout rol_1")
 	require.Equal(t, []string{"7", ""}, etags)
+}
+
+// A feed that is followed shows what was and goes on with what happens, each row once,
+// whether the engine streams its events or must be asked for them.
+func TestAFollowedFeedGoesOn(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
+	s.run("deploy", "m/new", "--endpoint", "chat", "--min-replicas", "0", "--max-replicas", "0").exits(0)
+	hosted := withoutStreams(t, s)
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var text, lines, polled lockedBuffer
+	for _, f := range []struct {
+		out  *lockedBuffer
+		env  map[string]string
+		line []string
+	}{{&text, s.env, nil}, {&lines, s.env, []string{"--json"}}, {&polled, hosted.env, nil}} {
+		wg.Go(func() {
+			code := cli.Run(ctx, cli.Env{Args: append([]string{"events", "chat", "--follow"}, f.line...), Out: f.out, Err: f.out, Getenv: func(k string) string { return f.env[k] }, Version: "test"})
+			require.Zero(t, code, "an interrupt is its ordinary end: %s", f.out)
+		})
+	}
+	require.Eventually(t, func() bool {
+		return strings.Contains(text.String(), "deployment.created") && strings.Contains(lines.String(), "deployment.created") && strings.Contains(polled.String(), "deployment.created")
+	}, 10*time.Second, 10*time.Millisecond)
+	s.run("rollout", "new", "--blue-green", "--wait").exits(0, "COMPLETED")
+	for _, out := range []*lockedBuffer{&text, &lines, &polled} {
+		require.Eventually(t, func() bool { return strings.Contains(out.String(), "rollout.completed") }, 10*time.Second, 10*time.Millisecond)
+		require.Equal(t, 1, strings.Count(out.String(), "rollout.completed"))
+		require.Equal(t, 1, strings.Count(out.String(), "rollout.created"))
+	}
+	stop()
+	wg.Wait()
+	for line := range strings.Lines(lines.String()) {
+		var e map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &e), line)
+	}
+}
+
+// withoutStreams is the same engine behind something that hides its streams.
+func withoutStreams(t *testing.T, s shell) shell {
+	t.Helper()
+	up, err := url.Parse(s.env["SLUICE_ENGINE_URL"])
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(up)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if !strings.HasSuffix(r.Request.URL.Path, "/whoami") {
+			return nil
+		}
+		b, err := io.ReadAll(r.Body)
+		b = bytes.ReplaceAll(b, []byte(`"event-stream",`), nil)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+		r.Header.Del("Content-Length")
+		return err
+	}
+	front := httptest.NewServer(proxy)
+	t.Cleanup(front.Close)
+	return shell{t, map[string]string{"SLUICE_ENGINE_URL": front.URL, "SLUICE_API_KEY": s.env["SLUICE_API_KEY"]}}
 }

@@ -41,6 +41,7 @@ type Engine struct {
 	runner    *runner
 	routes    *routes
 	returning returning
+	feed      feed
 }
 
 // New makes an engine. Run must be called for anything to move.
@@ -63,7 +64,8 @@ func New(c Config) *Engine {
 	if c.Poll <= 0 {
 		c.Poll = 5 * time.Second
 	}
-	e := &Engine{Config: c, serving: make(map[string]rollout.ServingConfig, len(c.Serving))}
+	e := &Engine{Config: c, serving: make(map[string]rollout.ServingConfig, len(c.Serving)), feed: feed{watching: map[string]map[chan struct{}]struct{}{}}}
+	e.Store = announcing{Store: c.Store, feed: &e.feed}
 	for _, s := range c.Serving {
 		e.serving[s.ID] = s
 	}

@@ -77,15 +77,24 @@ const (
 	fastestCeiling  = 200 * time.Millisecond
 	pollsAStep      = 10 // at least, once the polls have slowed down
 	slowdownPercent = 150
+	closestPolls    = 50 * time.Millisecond // between a poll and one that an event asks for
 )
 
 // Await polls a rollout until it is COMPLETED, CANCELED or parked (PAUSED,
 // SYSTEM_PAUSED). Polls come a second apart at first and slow down to a tenth of a
-// step's wait, at most 30 s. A network that fails or an engine that restarts is
+// step's wait, at most 30 s. Where the engine streams its events, one about the
+// rollout asks for a poll at once: a hint that makes the wait end sooner, and never a
+// reason to poll less, so that a stream which is missing, broken or silent costs only
+// time. A network that fails or an engine that restarts is
 // waited out for as long as ctx lasts; only ctx ends a wait early, with
 // *Interrupted. Refusals other than a passing 404 end it with *api.Error.
 func (c *Client) Await(ctx context.Context, endpoint, id string, sink Sink) (Result, error) {
 	w := waiter{client: c, endpoint: endpoint, id: id, sink: sink, began: time.Now(), pause: firstPoll}
+	if c.hints != nil {
+		hint, leave := c.hints.join(endpoint, id)
+		defer leave()
+		w.hint = hint
+	}
 	return w.run(ctx)
 }
 
@@ -100,6 +109,7 @@ type waiter struct {
 	unknown      int
 	gone         int
 	lost         bool
+	hint         <-chan struct{} // asks for a poll; nil for none
 }
 
 func (w *waiter) run(ctx context.Context) (Result, error) {
@@ -117,10 +127,26 @@ func (w *waiter) run(ctx context.Context) (Result, error) {
 		} else if res, done, err := w.seen(r); done || err != nil {
 			return res, err
 		}
-		if err := sleep(ctx, w.next()); err != nil {
+		if err := w.idle(ctx, w.next()); err != nil {
 			return Result{Rollout: w.last}, &Interrupted{Last: w.last, Err: err}
 		}
 	}
+}
+
+// idle waits until the next poll is due, or an event asks for one.
+func (w *waiter) idle(ctx context.Context, pause time.Duration) error {
+	if err := sleep(ctx, min(pause, closestPolls)); err != nil || pause <= closestPolls {
+		return err
+	}
+	t := time.NewTimer(pause - closestPolls)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+	case <-w.hint:
+	}
+	return nil
 }
 
 // seen takes a poll's answer in.

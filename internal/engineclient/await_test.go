@@ -29,11 +29,14 @@ func (s *script) Do(_ context.Context, _ Request) (Response, error) {
 	return s.steps[i]()
 }
 
+// shown is an answer of 200 with a body.
+func shown(v any) (Response, error) {
+	b, err := json.Marshal(v)
+	return Response{Status: 200, Header: http.Header{}, Body: b}, err
+}
+
 func shows(r api.Rollout) func() (Response, error) {
-	return func() (Response, error) {
-		b, err := json.Marshal(r)
-		return Response{Status: 200, Header: http.Header{}, Body: b}, err
-	}
+	return func() (Response, error) { return shown(r) }
 }
 
 func in(state string, percent int) api.Rollout {

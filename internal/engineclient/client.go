@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,8 +29,10 @@ type Config struct {
 
 // Client calls an engine. It is safe for concurrent use.
 type Client struct {
-	do   Doer
-	root string
+	do     Doer
+	root   string
+	stream source // of events; nil for none
+	hints  *hints // for waits; nil for none
 
 	mu      sync.Mutex
 	project string
@@ -60,7 +63,8 @@ func New(c Config) (*Client, error) {
 		apiKey:    strings.TrimSpace(c.APIKey),
 		userAgent: c.UserAgent,
 	}
-	return over(root, c.Project, c.Retries, attemptTimeout{next: inner, each: c.AttemptTimeout}), nil
+	client := over(root, c.Project, c.Retries, attemptTimeout{next: inner, each: c.AttemptTimeout})
+	return client.following(streams{wire: inner, patience: c.AttemptTimeout}), nil
 }
 
 // over stacks the decorators on a Doer that makes single attempts.
@@ -70,6 +74,12 @@ func over(root, project string, how Retries, attempts Doer) *Client {
 		root:    root,
 		project: strings.TrimSpace(project),
 	}
+}
+
+// following gives a client a source of event streams.
+func (c *Client) following(s source) *Client {
+	c.stream, c.hints = s, &hints{client: c, feeds: map[string]*sharedFeed{}}
+	return c
 }
 
 // rootOf cuts the version off a base URL: which one a call needs is the call's
@@ -119,6 +129,12 @@ func (c *Client) Project(ctx context.Context) (string, error) {
 		return "", errors.New("the engine names no project for this key; name one")
 	}
 	return who.ProjectID, nil
+}
+
+// Can reports whether the engine announced a capability. A hosted one announces none.
+func (c *Client) Can(ctx context.Context, capability string) (bool, error) {
+	who, err := c.WhoAmI(ctx)
+	return who.Sluice != nil && slices.Contains(who.Sluice.Capabilities, capability), err
 }
 
 // call sends a request with a JSON body and reads the answer into out; either may

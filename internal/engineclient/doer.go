@@ -59,28 +59,7 @@ type wire struct {
 }
 
 func (w wire) Do(ctx context.Context, req Request) (Response, error) {
-	target := w.base + req.Path
-	if len(req.Query) > 0 {
-		target += "?" + req.Query.Encode()
-	}
-	var body io.Reader
-	if req.Body != nil {
-		body = bytes.NewReader(req.Body)
-	}
-	hr, err := http.NewRequestWithContext(ctx, req.Method, target, body)
-	if err != nil {
-		return Response{}, fmt.Errorf("%s %s: %w", req.Method, req.Path, err)
-	}
-	hr.Header.Set("Accept", "application/json")
-	hr.Header.Set("Authorization", "Bearer "+w.apiKey)
-	hr.Header.Set("User-Agent", w.userAgent)
-	if req.Body != nil {
-		hr.Header.Set("Content-Type", "application/json")
-	}
-	if req.IdempotencyKey != "" {
-		hr.Header.Set("Idempotency-Key", req.IdempotencyKey)
-	}
-	answer, err := w.http.Do(hr)
+	answer, err := w.send(ctx, req, http.Header{"Accept": {"application/json"}})
 	if err != nil {
 		return Response{}, err
 	}
@@ -93,6 +72,33 @@ func (w wire) Do(ctx context.Context, req Request) (Response, error) {
 		return Response{}, fmt.Errorf("the answer of %s %s is longer than %d bytes", req.Method, req.Path, maxBody)
 	}
 	return Response{Status: answer.StatusCode, Header: answer.Header, Body: got}, nil
+}
+
+// send makes one attempt and returns once the head of the answer is there; the caller
+// reads and closes its body.
+func (w wire) send(ctx context.Context, req Request, header http.Header) (*http.Response, error) {
+	target := w.base + req.Path
+	if len(req.Query) > 0 {
+		target += "?" + req.Query.Encode()
+	}
+	var body io.Reader
+	if req.Body != nil {
+		body = bytes.NewReader(req.Body)
+	}
+	hr, err := http.NewRequestWithContext(ctx, req.Method, target, body)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", req.Method, req.Path, err)
+	}
+	hr.Header = header
+	hr.Header.Set("Authorization", "Bearer "+w.apiKey)
+	hr.Header.Set("User-Agent", w.userAgent)
+	if req.Body != nil {
+		hr.Header.Set("Content-Type", "application/json")
+	}
+	if req.IdempotencyKey != "" {
+		hr.Header.Set("Idempotency-Key", req.IdempotencyKey)
+	}
+	return w.http.Do(hr)
 }
 
 // attemptTimeout bounds one attempt, so that a hanging connection becomes a retry.

@@ -64,8 +64,20 @@ type EventQuery struct {
 	Since       time.Time // inclusive
 	Until       time.Time // exclusive
 	Before      int64     // rows placed before this one; 0 for the newest
+	After       int64     // rows placed after this one
+	Order       EventOrder
 	Limit       int
 }
+
+// EventOrder is the direction in which a feed is read.
+type EventOrder int
+
+// The two orders. A reader that follows a feed takes the oldest first, from where it
+// was.
+const (
+	NewestFirst EventOrder = iota
+	OldestFirst
+)
 
 // MeterSlot is a closed window of measurements, in the form the meter gave it.
 type MeterSlot struct {

@@ -134,13 +134,15 @@ func (s *Server) open(ctx context.Context) error {
 	if err := s.reconcileFleet(ctx); err != nil {
 		return err
 	}
+	door := server.New(server.Config{
+		Engine: s.engine, Logger: s.log, Version: s.opts.Version, GatewayURL: s.GatewayURL + "/v1", Metrics: s.metrics(), Shares: metering{s.meter},
+	})
 	s.api = &http.Server{
-		Handler: server.New(server.Config{
-			Engine: s.engine, Logger: s.log, Version: s.opts.Version, GatewayURL: s.GatewayURL + "/v1", Metrics: s.metrics(), Shares: metering{s.meter},
-		}),
+		Handler:           door,
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
+	s.api.RegisterOnShutdown(door.EndStreams) // a shutdown waits for every request in flight, and a stream has no end
 	return nil
 }
 

@@ -19,7 +19,7 @@ func (s *Server) whoami(_ context.Context, c *call) (any, error) {
 	return api.WhoAmI{
 		APIKeyID: c.key.ID, OrganizationID: p.Organization, OrganizationName: p.Organization,
 		ProjectID: p.ID, ProjectName: p.Name, ProjectSlug: p.Slug,
-		Sluice: &api.WhoAmIExtra{Version: s.Version, Capabilities: []string{"idempotency-keys", "keys", "spec-echo"}, Scopes: scopes, Timings: &t},
+		Sluice: &api.WhoAmIExtra{Version: s.Version, Capabilities: []string{"event-stream", "idempotency-keys", "keys", "spec-echo"}, Scopes: scopes, Timings: &t},
 	}, nil
 }
 

@@ -20,6 +20,7 @@ type Config struct {
 	GatewayURL string       // where inference is served, told with endpoints
 	Metrics    http.Handler // GET /metrics; nil for none
 	Shares     Shares       // what the split really sent; nil for no such numbers
+	Streams    StreamLimits
 }
 
 // Shares counts what the routers' split brought a deployment: answers to requests
@@ -31,7 +32,8 @@ type Shares interface {
 // Server answers the API.
 type Server struct {
 	Config
-	mux *http.ServeMux
+	mux     *http.ServeMux
+	streams *streams
 }
 
 // New makes a server.
@@ -39,7 +41,8 @@ func New(c Config) *Server {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{Config: c, mux: http.NewServeMux()}
+	c.Streams = c.Streams.withDefaults()
+	s := &Server{Config: c, mux: http.NewServeMux(), streams: newStreams()}
 	s.routes()
 	return s
 }
@@ -61,7 +64,7 @@ func (s *Server) routes() {
 	s.handle("GET "+e, read, s.getEndpoint)
 	s.handle("PATCH "+e, operate, s.updateEndpoint)
 	s.handle("DELETE "+e, operate, s.deleteEndpoint)
-	s.handle("GET "+e+"/events", read, s.listEvents)
+	s.mux.HandleFunc("GET "+e+"/events", s.events)
 	s.handle("GET "+e+"/analytics", read, s.analytics)
 	s.handle("GET /organizations/{organization}/endpoints", read, s.listOrganization)
 
@@ -146,7 +149,12 @@ type handler func(ctx context.Context, c *call) (any, error)
 
 // handle registers a route behind authentication, a scope and the limits.
 func (s *Server) handle(pattern string, scope rollout.Scope, h handler) {
-	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+	s.mux.HandleFunc(pattern, s.answered(scope, h))
+}
+
+// answered makes a handler an HTTP handler.
+func (s *Server) answered(scope rollout.Scope, h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
 		c, err := s.open(ctx, w, r, scope)
@@ -160,5 +168,5 @@ func (s *Server) handle(pattern string, scope rollout.Scope, h handler) {
 			return
 		}
 		writeJSON(w, http.StatusOK, out)
-	})
+	}
 }

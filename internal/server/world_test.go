@@ -30,6 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type door struct {
 	t      *testing.T
 	engine *engine.Engine
+	api    *server.Server
 	disk   *store.SQLite
 	url    string
 	admin  string // secrets
@@ -38,6 +39,11 @@ type door struct {
 }
 
 func newDoor(t *testing.T) *door {
+	t.Helper()
+	return newDoorWith(t, server.StreamLimits{})
+}
+
+func newDoorWith(t *testing.T, limits server.StreamLimits) *door {
 	t.Helper()
 	disk, err := store.Open(t.Context(), t.TempDir())
 	require.NoError(t, err)
@@ -56,10 +62,12 @@ func newDoor(t *testing.T) *door {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
-	srv := httptest.NewServer(server.New(server.Config{Engine: e, Version: "test", GatewayURL: "http://gateway/v1", Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "m 1\n") })}))
-	d := &door{t: t, engine: e, disk: disk, url: srv.URL}
+	api := server.New(server.Config{Streams: limits, Engine: e, Version: "test", GatewayURL: "http://gateway/v1", Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "m 1\n") })})
+	srv := httptest.NewServer(api)
+	d := &door{t: t, engine: e, api: api, disk: disk, url: srv.URL}
 	d.admin, d.writer, d.reader = d.key("admin", rollout.ScopeAdmin), d.key("writer", rollout.ScopeOperate), d.key("reader", rollout.ScopeRead)
 	t.Cleanup(func() {
+		api.EndStreams()
 		srv.Close()
 		http.DefaultClient.CloseIdleConnections()
 		cancel()

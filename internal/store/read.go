@@ -114,11 +114,15 @@ func (s *SQLite) Answer(ctx context.Context, key string) (rollout.Answer, error)
 	return a, nil
 }
 
-// Events reads rows of a feed, newest first, and the cursor of the next page; 0
-// when there is none.
+// Events reads rows of a feed in the order that is asked, and the cursor of the next
+// page; 0 when there is none.
 func (s *SQLite) Events(ctx context.Context, q rollout.EventQuery) ([]rollout.Event, int64, error) {
 	where, args := eventConditions(q)
-	rows, err := s.read.QueryContext(ctx, "SELECT place, body FROM events WHERE "+where+" ORDER BY place DESC LIMIT ?", append(args, q.Limit+1)...)
+	direction := "DESC"
+	if q.Order == rollout.OldestFirst {
+		direction = "ASC"
+	}
+	rows, err := s.read.QueryContext(ctx, "SELECT place, body FROM events WHERE "+where+" ORDER BY place "+direction+" LIMIT ?", append(args, q.Limit+1)...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read: %w", err)
 	}
@@ -158,6 +162,9 @@ func eventConditions(q rollout.EventQuery) (string, []any) {
 	}
 	if q.Before > 0 {
 		add("place < ?", q.Before)
+	}
+	if q.After > 0 {
+		add("place > ?", q.After)
 	}
 	if len(q.Types) > 0 {
 		where = append(where, in("type", q.Types))
