@@ -91,7 +91,7 @@ const (
 func (c *Client) Await(ctx context.Context, endpoint, id string, sink Sink) (Result, error) {
 	w := waiter{client: c, endpoint: endpoint, id: id, sink: sink, began: time.Now(), pause: firstPoll}
 	if c.hints != nil {
-		hint, leave := c.hints.join(endpoint, id)
+		hint, leave := c.hints.join(endpoint, id) //nolint:contextcheck // the stream is shared and outlives one wait
 		defer leave()
 		w.hint = hint
 	}

@@ -68,11 +68,6 @@ func (f *feed) rest() string {
 	return string(b)
 }
 
-func (d *door) rename(endpoint, name string) {
-	d.t.Helper()
-	d.call("PATCH", base+"/"+endpoint, `{"name":"`+name+`"}`).ok()
-}
-
 func TestAFeedIsFollowedAsItGrowsAlsoThroughAProxy(t *testing.T) {
 	d := newDoor(t)
 	ep, source, target := d.endpoint("chat")
