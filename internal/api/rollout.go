@@ -112,8 +112,12 @@ type Condition struct {
 	AtStep     int         `json:"atStep"`
 	ObservedAt Time        `json:"observedAt"`
 	Metrics    []MetricRow `json:"metrics,omitempty"`
-	Type       string      `json:"type,omitempty"` // CapacityLimited
+	Type       string      `json:"type,omitempty"` // of one of Conditions
 }
+
+// CapacityLimited is the type of the condition that tells that a step stands at a part of
+// its share, because the rest of its target cannot be placed.
+const CapacityLimited = "CapacityLimited"
 
 // MetricRow is one rule with what was measured and the verdict.
 type MetricRow struct {

@@ -80,8 +80,11 @@ func (d *drawer) given() []string {
 	if d.oneIn(2) {
 		out = append(out, "gateway: in the engine")
 	}
-	if d.oneIn(5) {
+	switch d.IntN(10) {
+	case 0, 1:
 		out = append(out, fmt.Sprintf("free: %d", d.IntN(10)))
+	case 2, 3: // one pool for both sides, with room for the journey or nearly so
+		out = append(out, fmt.Sprintf("free: %d shared", n-1+d.IntN(3)))
 	}
 	out = append(out, d.rollout(seed)...)
 	return append(out, fmt.Sprintf("traffic: %v/s", pick(d, 0, 0.01, 5, 5, 100)))
@@ -179,7 +182,7 @@ func (d *drawer) fleetDeed() string {
 	case 5:
 		return fmt.Sprintf("cold %ds %s", pick(d, 1, 60, 550, 900), d.side())
 	case 6:
-		return fmt.Sprintf("free %d", n)
+		return fmt.Sprintf("free %d", n/2)
 	case 7:
 		return "unlimited"
 	}

@@ -141,6 +141,7 @@ func (v *watch) restsWorking(r rollout.Rollout) {
 	default:
 		return
 	}
+	v.restsForNow(r)
 	percent := v.served()
 	if percent <= v.plan.Seed || !v.w.engineNow().After(v.awaits) {
 		return

@@ -297,6 +297,8 @@ func (v *watch) boundsSource(r rollout.Rollout, old, b rollout.Bounds) {
 	}
 	rung, ok := v.rungAt(percent)
 	switch {
+	case len(r.Conditions()) > 0 && percent > v.plan.Seed && percent < v.plan.Rungs[r.Step].Percent:
+		v.keptForNow(r, old, b)
 	case !ok:
 		v.blame(3, "the source is drained to %d..%d at %d%%, before any step is served", b.Min, b.Max, percent)
 		return

@@ -153,6 +153,12 @@ func (v *watch) raising(r rollout.Rollout, from, to int) {
 		return // it is held as it stood
 	}
 	seen := v.w.fleets.seen[r.Spec.Target].Ready
+	if v.forNow(r, to) {
+		if n := min(seen, v.w.deployments[r.Spec.Target].Bounds.Max); n < v.needTarget(to) {
+			v.blame(2, "the split goes to %d%% for now with %d target replica(s) ready of %d", to, n, v.needTarget(to))
+		}
+		return
+	}
 	if to != rung.Percent {
 		v.blame(2, "the split goes to %d%%, step %d is %d%%", to, r.Step+1, rung.Percent)
 	}

@@ -110,6 +110,14 @@ func TestHostedEngineWithoutExtrasStillReads(t *testing.T) {
 	golden(t, "hosted", show(t, r, Options{Now: started.Add(time.Minute)}))
 }
 
+func TestStepAtAPartOfItsShareShowsBothShares(t *testing.T) {
+	r := demo(t)
+	r.State, r.Phase, r.Percent, r.Step, r.PhaseSince = rollout.Running, rollout.PhaseScaling, 40, 1, started.Add(time.Hour)
+	r.Steps[0].State, r.Steps[1].State = rollout.StepPassed, rollout.StepRunning
+	r.Limit = &rollout.Limit{Goal: r.Journey.PartialRung(40, 1), At: r.PhaseSince}
+	golden(t, "limited", show(t, wire.RolloutToAPI(r), Options{}))
+}
+
 func TestFinishedRolloutShowsItsTime(t *testing.T) {
 	r := demo(t)
 	r.State, r.Percent, r.CompletedAt, r.Step = rollout.Completed, 100, started.Add(25*time.Minute), 2
@@ -161,7 +169,7 @@ func TestTextOfOthersCannotMoveTheCursor(t *testing.T) {
 		s := rapid.String().Draw(t, "s")
 		r := api.Rollout{ID: s, State: api.PrefixRolloutState + "SYSTEM_PAUSED", SourceDeploymentID: s, TargetDeploymentID: s, Strategy: s,
 			PauseInfo: &api.PauseInfo{Reason: s}, Sluice: &api.RolloutExtra{Origin: s, NextEvent: s, Phase: s}, CurrentStep: ptr(0),
-			Status: api.RolloutStatus{Steps: []api.RolloutStep{{State: s, FailureReason: s, Metrics: []api.MetricRow{{Name: s, Operator: s, Threshold: ptr(1.0), Sluice: &api.RowExtra{Note: s}}}}}, Condition: &api.Condition{Category: s, Message: s}}}
+			Status: api.RolloutStatus{Steps: []api.RolloutStep{{State: s, FailureReason: s, Metrics: []api.MetricRow{{Name: s, Operator: s, Threshold: ptr(1.0), Sluice: &api.RowExtra{Note: s}}}}}, Condition: &api.Condition{Category: s, Message: s}, Conditions: []api.Condition{{Type: s, Category: s, Message: s}}}}
 		var b bytes.Buffer
 		require.NoError(t, Rollout(&b, r, Options{}))
 		require.NoError(t, Events(&b, []api.Event{{Type: s, Message: s, Reason: s, Level: s, Sluice: &api.EventExtra{Actor: s}}}, Options{}))

@@ -20,6 +20,7 @@ func Rollout(w io.Writer, r api.Rollout, o Options) error {
 	v.ladder()
 	v.anatomy()
 	v.gate()
+	v.limits()
 	v.next()
 	v.park()
 	v.over()
@@ -43,6 +44,9 @@ func (v view) header() {
 		parts = append(parts, fmt.Sprintf("step %d of %d", *r.CurrentStep+1, r.Status.TotalSteps))
 	}
 	share := fmt.Sprintf("%d%% on the target", percentOf(r))
+	if p, ok := limitedTo(r); ok {
+		share = fmt.Sprintf("%d%% of the step's %d%% on the target for now", percentOf(r), p)
+	}
 	if x := r.Sluice; x != nil && x.ActualShare != nil {
 		share += fmt.Sprintf(" (served %s%%)", number(roundTo(*x.ActualShare*100, 1)))
 	}
@@ -54,6 +58,27 @@ func (v view) header() {
 		parts = append(parts, "from "+Inert(x.Origin))
 	}
 	v.p.line("%s", strings.Join(parts, " · "))
+}
+
+// limitedTo is the whole share of a step that the room for its target does not suffice
+// for yet.
+func limitedTo(r api.Rollout) (percent int, ok bool) {
+	for _, c := range r.Status.Conditions {
+		if c.Type == api.CapacityLimited && c.AtStep >= 0 && c.AtStep < len(r.Status.Steps) {
+			return r.Status.Steps[c.AtStep].TargetTrafficPercent, true
+		}
+	}
+	return 0, false
+}
+
+// limits says what limits a rollout without parking it.
+func (v view) limits() {
+	for _, c := range v.r.Status.Conditions {
+		v.p.line("")
+		for _, line := range wrapped(Inert(c.Type)+": "+Inert(c.Message), v.p.room(96, 2)) {
+			v.p.line("  %s", v.o.paint(yellow, line))
+		}
+	}
 }
 
 func (v view) since(r api.Rollout) string {

@@ -68,7 +68,7 @@ func (r Rollout) Promote(actor string, now time.Time) (Rollout, []Event, error) 
 	switch {
 	case from < last:
 		r.clearPark()
-		r.Step, r.Attempts = last, 0
+		r.Step, r.Attempts, r.Limit = last, 0, nil
 		r.beginStep(now)
 	case was.Parked():
 		r.goOn(now)
@@ -125,7 +125,7 @@ func hintFor(s State) string {
 // whose split or capacity was not what it should be is done again from its first
 // check, so that its gate judges a steady state.
 func (r *Rollout) goOn(now time.Time) {
-	disturbed := r.Percent != r.Rung().Percent || r.Condition != nil && r.Condition.Category.disturbs()
+	disturbed := r.Percent != r.Goal().Percent || r.Condition != nil && r.Condition.Category.disturbs()
 	r.clearPark()
 	if disturbed {
 		r.beginStep(now)

@@ -96,7 +96,7 @@ func (d *decider) recordSplit() {
 	e.OldPercent, e.NewPercent = ptr(d.r.Percent), ptr(s.Percent)
 	d.tell(e)
 	d.r.Percent, d.r.Generation = s.Percent, s.Generation
-	switch on := s.Percent == d.r.Rung().Percent; {
+	switch on := s.Percent == d.r.Goal().Percent; {
 	case on && d.r.Phase == PhaseShifting:
 		d.enter(PhasePropagating)
 	case !on && d.r.Phase.settled():
@@ -108,7 +108,7 @@ func (d *decider) recordSplit() {
 // is done again once the rollout goes on. A working rollout did not ask for it, so
 // somebody else did: their split stays until a person says how to go on.
 func (d *decider) displaced(from int) {
-	d.r.SteadySince = time.Time{}
+	d.r.SteadySince, d.r.Limit = time.Time{}, nil
 	d.enter(PhaseChecking)
 	if d.r.State == Running || d.r.State == Stabilizing {
 		d.park(AbortedByOperator, fmt.Sprintf("the split was moved from %d%% to %d%% outside the rollout; it stays there. Resume to do step %d again at %d%%, or cancel to keep it", from, d.r.Percent, d.r.Step+1, d.r.Rung().Percent), nil)
@@ -242,7 +242,7 @@ func (d *decider) freeze() {
 		st.CompletedAt = d.now
 	}
 	d.r.CompletedAt = d.now
-	d.r.Pause = nil
+	d.r.Pause, d.r.Limit = nil, nil
 	d.tell(d.r.event(d.now, EventCanceledComplete, "canceled: traffic frozen at %d%%/%d%% (source/target)", 100-d.r.Percent, d.r.Percent))
 }
 

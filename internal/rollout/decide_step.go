@@ -22,17 +22,24 @@ func (d *decider) check() {
 		d.park(PolicyInfeasible, fmt.Sprintf("the target's maximum is %d replicas and step %d needs %d; raise it and resume, or cancel and start again with a lower final count. The split stays at %d%%", d.o.Target.Bounds.Max, d.r.Step+1, rung.Need, d.r.Percent), nil)
 		return
 	}
-	extra := rung.Target - d.o.Target.Scheduled
+	extra := rung.Target - d.o.Target.live()
 	scope, standing := fmt.Sprintf("step %d", d.r.Step+1), fmt.Sprintf("the split stays at %d%%", d.r.Percent)
 	if d.r.Step == 0 && !d.r.Lifted {
 		extra = d.r.Journey.Extra(d.o.Capacity.Shared)
 		scope, standing = "the journey's peak", "nothing was moved and the source is untouched"
 	}
-	if free := d.o.Capacity.Free; free >= 0 && extra > free {
+	if free := d.o.Capacity.Free; free >= 0 && extra > free && !d.mayAdvance(rung) {
+		if d.makeRoom() {
+			return
+		}
 		d.park(CapacityExhausted, fmt.Sprintf("%s needs %d more replica(s) of %s and %d fit; %s. Free capacity and resume, or cancel", scope, extra, d.o.Capacity.Hardware, free, standing), nil)
 		return
 	}
-	d.tell(d.r.event(d.now, EventTargetScaled, "target scaling to %d replica(s) for %d%% of traffic", rung.Target, rung.Percent))
+	of := ""
+	if n := d.o.fitting(rung.Target); n < rung.Target {
+		of = fmt.Sprintf("%d of ", n)
+	}
+	d.tell(d.r.event(d.now, EventTargetScaled, "target scaling to %s%d replica(s) for %d%% of traffic", of, rung.Target, rung.Percent))
 	d.enter(PhaseScaling)
 }
 
@@ -53,7 +60,7 @@ func (d *decider) scale() {
 		d.enter(PhaseChecking) // an operator's edit wins: check parks on it
 		return
 	}
-	if floor := min(rung.Target, b.Max); b.Min < floor {
+	if floor := d.o.fitting(min(rung.Target, b.Max)); b.Min < floor {
 		d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Target, Min: ptr(floor)})
 		return
 	}
@@ -67,6 +74,7 @@ func (d *decider) scale() {
 	case d.o.Target.serving() >= rung.Need:
 		d.tell(d.r.event(d.now, EventTargetReady, "target ready: %d of %d replica(s) answer", d.o.Target.Ready, rung.Need))
 		d.enter(PhaseShifting)
+	case d.advance(rung):
 	case !d.now.Before(deadline):
 		d.notReady(rung)
 	default:
@@ -76,8 +84,8 @@ func (d *decider) scale() {
 
 func (d *decider) notReady(rung Rung) {
 	t := d.o.Target
-	if t.Unplaced > 0 {
-		d.park(CapacityExhausted, fmt.Sprintf("%d of the target's replicas cannot be placed on %s; the split stays at %d%%. Free capacity and resume, or cancel", t.Unplaced, d.o.Capacity.Hardware, d.r.Percent), nil)
+	if lack := max(t.Unplaced, rung.Target-d.o.fitting(rung.Target)); t.Unplaced > 0 || lack > 0 && t.answered() {
+		d.park(CapacityExhausted, fmt.Sprintf("%d of the target's replicas cannot be placed on %s; the split stays at %d%%. Free capacity and resume, or cancel", lack, d.o.Capacity.Hardware, d.r.Percent), nil)
 		return
 	}
 	d.park(TargetNotReady, fmt.Sprintf("%d of %d target replica(s) answer after %s (%s); the split stays at %d%%. Look at the target's logs, then resume or cancel", t.Ready, rung.Need, rounded(d.now.Sub(d.r.PhaseSince)), t.Message, d.r.Percent), nil)
@@ -93,7 +101,7 @@ func rounded(d time.Duration) time.Duration {
 
 // shift moves the traffic. Decide records it once the routers serve it.
 func (d *decider) shift() {
-	rung := d.r.Rung()
+	rung := d.r.Goal()
 	if d.o.Target.serving() < rung.Need {
 		d.enter(PhaseScaling) // a replica died since the health gate
 		return
@@ -140,7 +148,7 @@ func (d *decider) drain() {
 	if d.underServedNow() {
 		return
 	}
-	rung, b := d.r.Rung(), d.o.Source.Bounds
+	rung, b := d.drainsTo(), d.o.Source.Bounds
 	e := Effect{Kind: SetBounds, Deployment: d.r.Spec.Source}
 	if b.Min > rung.Source {
 		e.Min = ptr(rung.Source)
@@ -156,6 +164,10 @@ func (d *decider) drain() {
 	switch {
 	case d.o.Source.Draining == 0 && d.o.Source.Scheduled <= b.Max:
 		d.tell(d.r.event(d.now, EventSourceDrained, "source drained to %d replica(s)", d.o.Source.Ready))
+		if d.r.Limit != nil {
+			d.enter(PhaseChecking) // for the rest: a share for now is neither soaked nor judged
+			return
+		}
 		d.happen(SoakBegan)
 		d.r.SteadySince = d.now
 		d.enter(PhaseSoaking)

@@ -35,6 +35,7 @@ const (
 	EventPromoted         EventType = "rollout.promoted"
 	EventTargetScaled     EventType = "rollout.target_scaling"
 	EventTargetReady      EventType = "rollout.target_ready"
+	EventCapacityLimited  EventType = "rollout.capacity_limited"
 	EventHeld             EventType = "rollout.split_held"
 	EventPropagated       EventType = "rollout.propagated"
 	EventSourceDrained    EventType = "rollout.source_drained"

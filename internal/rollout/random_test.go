@@ -136,7 +136,7 @@ func deeds() []string {
 	return []string{
 		"pause", "resume", "promote", "cancel", "start", "resume", "resume",
 		"kill target", "kill source", "stick target", "heal target",
-		"autoscale source", "autoscale target", "bound target", "bound source", "floor target", "free", "unlimited",
+		"autoscale source", "autoscale target", "bound target", "bound source", "floor target", "free", "free", "free shared", "unlimited",
 		"rate", "measure", "measure", "NaN", "meter blind", "meter sees", "mute target", "unmute target",
 		"routers fail", "routers work", "split", "outage",
 	}
@@ -162,6 +162,8 @@ func happen(t *rapid.T, w *world) {
 		}
 	case "free":
 		text = fmt.Sprintf("free %d", n)
+	case "free shared":
+		text = fmt.Sprintf("free %d shared", n/3)
 	case "unlimited":
 		w.pool.size = -1
 		return

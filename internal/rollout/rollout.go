@@ -56,8 +56,9 @@ type PauseInfo struct {
 	By     string    `json:"by,omitempty"`
 }
 
-// Condition is why the engine parked a rollout.
+// Condition is why the engine parked a rollout, or what limits it.
 type Condition struct {
+	Type     string    `json:"type,omitempty"` // of one that only informs; empty for a park
 	Category Category  `json:"category"`
 	Message  string    `json:"message"`
 	AtStep   int       `json:"atStep"`
@@ -94,6 +95,7 @@ type Rollout struct {
 	Lifted      bool      `json:"lifted,omitempty"`     // the target's ceiling was lifted
 	Hold        *int      `json:"hold,omitempty"`       // split to hold while parked under-served
 	Peeks       []Peek    `json:"peeks,omitempty"`
+	Limit       *Limit    `json:"limit,omitempty"`    // why the current step stands at a part of its share
 	Attempts    int       `json:"attempts,omitempty"` // gates judged in this step, without the looks that confirm a breach
 
 	Pause      *PauseInfo `json:"pause,omitempty"`
@@ -143,7 +145,17 @@ func (r Rollout) clone() Rollout {
 	return r
 }
 
-func (r *Rollout) enter(p Phase, now time.Time) { r.Phase, r.PhaseSince = p, now }
+// enter begins a phase. A step that is looked at anew is on its way nowhere, and one
+// whose own share is served is limited no more.
+func (r *Rollout) enter(p Phase, now time.Time) {
+	r.Phase, r.PhaseSince = p, now
+	switch {
+	case p == PhaseChecking || p == PhaseScaling:
+		r.stop()
+	case p.settled() && r.Limit != nil && !r.Limit.Moving:
+		r.Limit = nil
+	}
+}
 
 // happen moves the state by the table. A move that the table lacks is a bug of
 // the engine; the rollout then parks, since nothing continues by default.

@@ -63,7 +63,7 @@ func (v *watch) splitting(r Rollout, percent int) {
 		if r.State != Running && r.State != Stabilizing {
 			v.blame("split: raised to %d%% in %s", percent, r.State)
 		}
-		if percent != r.Rung().Percent || target < r.Rung().Need || target < enough(r, percent) {
+		if !v.forNow(r, percent) && (percent != r.Rung().Percent || target < r.Rung().Need) || target < enough(r, percent) {
 			v.blame("split: %d%% on a target with %d ready, step %d needs %d", percent, target, r.Step+1, r.Rung().Need)
 		}
 	case percent < served && (r.State == SystemPaused || r.State == Paused):
@@ -71,6 +71,14 @@ func (v *watch) splitting(r Rollout, percent int) {
 			v.blame("split: held at %d%% with %d source replicas ready of %d", percent, source, n.Source)
 		}
 	}
+}
+
+// forNow reports whether a share is one to which a limited step may advance: below the
+// step's own, while the rest of the target cannot be placed.
+func (v *watch) forNow(r Rollout, percent int) bool {
+	t, free := v.w.target, v.w.free()
+	lack := r.Rung().Target - (len(t.replicas) - t.count(draining))
+	return percent < r.Rung().Percent && r.Limit != nil && (t.unplaced > 0 || free >= 0 && lack > free)
 }
 
 // enough is what the target needs for a share, worked out apart from the core: the
@@ -95,6 +103,9 @@ func (v *watch) settled(r Rollout) {
 			v.blame("capacity: %s at %d%% with %d target replicas ready, not %d", r.Phase, r.Percent, target, enough(r, r.Percent))
 		}
 	case PhaseChecking, PhaseScaling, PhaseShifting, PhaseReleasing:
+	}
+	if steady := r.Phase == PhaseSoaking || r.Phase == PhaseGating || r.Phase == PhaseConfirming; working && steady && r.Percent != r.Rung().Percent {
+		v.blame("step: %s at %d%%, a part of the step's %d%%", r.Phase, r.Percent, r.Rung().Percent)
 	}
 	still := v.w.router.failing == "" && v.w.router.lands.IsZero()
 	if h := r.Hold; h != nil && r.State.Parked() && still && v.w.router.served > *h {
@@ -135,6 +146,9 @@ func (v *watch) bounding(r Rollout, s *side, old, b Bounds) {
 	}
 	if n := r.Journey.NeedAt(v.w.router.served); b.Max < n.Source || b.Min < min(old.Min, n.Source) {
 		v.blame("bounds: source drained to %v, its share at %d%% needs %d", b, v.w.router.served, n.Source)
+	}
+	if total := v.w.target.count(ready) + b.Min; r.Limit != nil && b.Min < old.Min && total < r.Journey.Source+r.Journey.Target {
+		v.blame("bounds: source drained to %v at a part of the step's share: %d replicas are left of %d", b, total, r.Journey.Source+r.Journey.Target)
 	}
 	if b.Max < r.Spec.FinalSource {
 		v.blame("bounds: source drained to %v, %d shall stay", b, r.Spec.FinalSource)

@@ -52,16 +52,24 @@ func statusToAPI(r rollout.Rollout) api.RolloutStatus {
 			Metrics:              rowsToAPI(st.Rows),
 		})
 	}
-	if c := r.Condition; c != nil {
-		out.Condition = &api.Condition{
-			Category:   api.PrefixCategory + string(c.Category),
-			Message:    c.Message,
-			AtStep:     c.AtStep,
-			ObservedAt: api.At(c.At),
-			Metrics:    rowsToAPI(c.Rows),
-		}
+	if r.Condition != nil {
+		out.Condition = ptr(conditionToAPI(*r.Condition))
+	}
+	for _, c := range r.Conditions() {
+		out.Conditions = append(out.Conditions, conditionToAPI(c))
 	}
 	return out
+}
+
+func conditionToAPI(c rollout.Condition) api.Condition {
+	return api.Condition{
+		Type:       c.Type,
+		Category:   api.PrefixCategory + string(c.Category),
+		Message:    c.Message,
+		AtStep:     c.AtStep,
+		ObservedAt: api.At(c.At),
+		Metrics:    rowsToAPI(c.Rows),
+	}
 }
 
 func rowsToAPI(rows []rollout.Row) []api.MetricRow {
@@ -177,7 +185,10 @@ func Next(r rollout.Rollout) (at time.Time, what string) {
 }
 
 func nextInStep(r rollout.Rollout) (time.Time, string) {
-	rung := r.Rung()
+	rung := r.Goal()
+	if rung != r.Rung() && r.Phase == rollout.PhaseDraining {
+		return time.Time{}, fmt.Sprintf("the source is down to %d replica(s), then the rest of the target is placed", rung.Source)
+	}
 	switch r.Phase {
 	case rollout.PhaseChecking:
 		return time.Time{}, "capacity and limits are checked"

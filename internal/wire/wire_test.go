@@ -178,6 +178,25 @@ func TestPauseInfoIsThereOnlyWhilePaused(t *testing.T) {
 	require.Nil(t, RolloutToAPI(r).PauseInfo)
 }
 
+func TestStepAtAPartOfItsShareIsToldAsACondition(t *testing.T) {
+	r, _, err := aRollout(t).Start(noon)
+	require.NoError(t, err)
+	r.Percent, r.Phase = 5, rollout.PhaseDraining
+	r.Limit = &rollout.Limit{Goal: r.Journey.PartialRung(5, 1), Moving: true, At: r.StartedAt}
+	out := RolloutToAPI(r)
+	require.Nil(t, out.Status.Condition)
+	require.Len(t, out.Status.Conditions, 1)
+	c := out.Status.Conditions[0]
+	require.Equal(t, "CapacityLimited", c.Type)
+	require.Equal(t, "ROLLOUT_FAILURE_CATEGORY_CAPACITY_EXHAUSTED", c.Category)
+	require.Contains(t, c.Message, "advances to 5% of 10% for now: 1 of ")
+	require.Contains(t, out.Sluice.NextEvent, "then the rest of the target is placed")
+	r.Limit = nil
+	body, err := json.Marshal(RolloutToAPI(r))
+	require.NoError(t, err)
+	require.NotContains(t, string(body), "conditions")
+}
+
 func TestReadingsOfZeroAreSentAndVerdictsCarryTheirReason(t *testing.T) {
 	rule := rollout.Rule{Metric: rollout.RouterErrorRate, Threshold: &rollout.Threshold{Operator: rollout.LT, Value: 0.01}}
 	row := fields(t, RowToAPI(rollout.Judge(rule, rollout.Reading{Complete: true}, rollout.Reading{Value: 0, Samples: 5, Complete: true})))

@@ -1,0 +1,42 @@
+package rehearsal
+
+import "github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+
+// A step whose target cannot have all of its replicas may advance to a part of its share.
+// The watch has its own idea of when, of how far, and of what the source keeps meanwhile.
+
+// forNow reports whether a share is one to which a limited step may advance: below the
+// step's own, while the engine was told last that the rest of the target does not fit.
+func (v *watch) forNow(r rollout.Rollout, percent int) bool {
+	rung := v.plan.Rungs[min(r.Step, len(v.plan.Rungs)-1)]
+	seen := v.w.fleets.seen[r.Spec.Target]
+	free, known := v.w.fleets.free[v.w.hardwareOf(v.w.target)]
+	lacks := known && free >= 0 && seen.Scheduled-seen.Draining+free < rung.Target
+	return percent < rung.Percent && (seen.Unplaced > 0 || lacks) && len(r.Conditions()) > 0
+}
+
+// keptForNow checks a drain at a part of a step's share: the source keeps its part of the
+// traffic, and as many replicas as the target lacks of those that stood at the start.
+func (v *watch) keptForNow(r rollout.Rollout, old, b rollout.Bounds) {
+	percent, left := v.served(), 100-v.plan.Seed
+	ready := min(v.w.fleets.seen[r.Spec.Target].Ready, v.w.deployments[r.Spec.Target].Bounds.Max)
+	floor := min(old.Min, b.Min)
+	if floor < old.Min && (floor-v.plan.FinalSource)*left < (v.plan.Source-v.plan.FinalSource)*(100-percent) {
+		v.blame(3, "the source is drained to %d at %d%%, a part of a step: of %d, with %d to stay", floor, percent, v.plan.Source, v.plan.FinalSource)
+	}
+	if total := v.plan.Source + v.plan.Target; floor < old.Min && floor+ready < total {
+		v.blame(1, "the source is drained to %d with %d target replica(s) ready, a part of a step: %d stood", floor, ready, total)
+	}
+}
+
+// restsForNow checks that a part of a step's share is not soaked.
+func (v *watch) restsForNow(r rollout.Rollout) {
+	switch r.Phase {
+	case rollout.PhaseSoaking, rollout.PhaseGating, rollout.PhaseConfirming:
+	default:
+		return
+	}
+	if percent := v.plan.Rungs[r.Step].Percent; r.Percent != percent {
+		v.blame(2, "%s at %d%%, a part of the step's %d%%", r.Phase, r.Percent, percent)
+	}
+}
