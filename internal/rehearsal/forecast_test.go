@@ -165,15 +165,28 @@ func TestFaultsEndAsDocumented(t *testing.T) {
 	}
 }
 
-// More than one replica: the second step has to find room that is gone by then.
+// More than one replica: the second step has to find room that is gone by then. On a pool
+// of its own the target gets as far as its one replica serves.
 func TestCapacityThatIsGoneAtALaterStepParksThere(t *testing.T) {
 	p, _, _ := demonstrated(t, demoFolder)
 	p.Source.Replicas, p.Source.Bounds, p.Target.Pool.Free = 4, rollout.Bounds{Min: 4, Max: 4}, -1
-	p.Source.Pool.Free = -1
+	p.Source.Pool.Name, p.Source.Pool.Free = "1xa100", -1
 	f := foretold(t, faulted(t, p, "slow-target=-60%", "capacity=0@step2"), 3)
 	require.NotNil(t, f.Parked)
 	assert.Equal(t, "CAPACITY_EXHAUSTED 2", fmt.Sprintf("%s %d", f.Parked.Category, f.Parked.Step))
 	assert.Contains(t, f.Parked.Message, "1xh100")
+	assert.Contains(t, f.Parked.Message, "the split stays at 25%")
+	assert.Equal(t, 5, f.PeakGPUs)
+}
+
+// The same on one pool: what the source gives back at a part of the share makes the room.
+func TestCapacityThatIsGoneAtALaterStepIsMadeByTheSource(t *testing.T) {
+	p, _, _ := demonstrated(t, demoFolder)
+	p.Source.Replicas, p.Source.Bounds, p.Target.Pool.Free = 4, rollout.Bounds{Min: 4, Max: 4}, -1
+	p.Source.Pool.Free = -1
+	f := foretold(t, faulted(t, p, "slow-target=-60%", "capacity=0@step2"), 3)
+	assert.Nil(t, f.Parked)
+	assert.Equal(t, "COMPLETED", f.State)
 	assert.Equal(t, 5, f.PeakGPUs)
 }
 
