@@ -274,6 +274,22 @@ func said(diags []*tfprotov6.Diagnostic) string {
 	return b.String()
 }
 
+// data reads a data source; the second result is what was said.
+func (p *protocol) data(t *testing.T, name string, config map[string]any) (map[string]any, string) {
+	t.Helper()
+	typ := p.schema.DataSourceSchemas[name].ValueType()
+	value := dynamic(t, typ, config)
+	checked, err := p.ValidateDataResourceConfig(t.Context(), &tfprotov6.ValidateDataResourceConfigRequest{TypeName: name, Config: value})
+	require.NoError(t, err)
+	if len(checked.Diagnostics) > 0 {
+		return nil, said(checked.Diagnostics)
+	}
+	got, err := p.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: value})
+	require.NoError(t, err)
+	state, _ := plain(t, typ, got.State).(map[string]any)
+	return state, said(got.Diagnostics)
+}
+
 // imports a resource by id, or by identity when id is empty, and reads it as
 // Terraform does; the identity is that after the read.
 func (p *protocol) imports(t *testing.T, name, id string, identity map[string]any) (state, ids map[string]any, words string) {

@@ -148,7 +148,10 @@ func (p *sluiceProvider) Resources(context.Context) []func() resource.Resource {
 
 // DataSources lists the data sources.
 func (p *sluiceProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newPreviewDataSource, newGateDataSource}
+	return []func() datasource.DataSource{
+		newPreviewDataSource, newGateDataSource,
+		newEndpointDataSource, newDeploymentDataSource, newRolloutDataSource, newRolloutsDataSource, newHardwareDataSource, newEventsDataSource,
+	}
 }
 
 // ListResources lists what terraform query can find.

@@ -10,6 +10,13 @@ type InstanceType struct {
 	GPUMemoryGiB      int      `json:"gpuMemoryGib"`
 	PriceCentsPerHour int      `json:"priceCentsPerHour"`
 	Regions           []Region `json:"regions"`
+
+	Sluice *InstanceExtra `json:"sluice,omitempty"`
+}
+
+// InstanceExtra is what only Sluice's engine tells about an InstanceType.
+type InstanceExtra struct {
+	Capacity *int `json:"capacity,omitempty"` // replicas that fit in all; absent for no limit
 }
 
 // Region is one place of an InstanceType; no headroom means that it is unknown.

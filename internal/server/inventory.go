@@ -61,8 +61,12 @@ func instanceType(h rollout.Hardware) api.InstanceType {
 		free := h.Free
 		region.Headroom = &api.Headroom{Relation: "RELATION_EQ", Value: &free}
 	}
+	extra := &api.InstanceExtra{}
+	if h.Capacity >= 0 {
+		extra.Capacity = &h.Capacity
+	}
 	return api.InstanceType{
-		ID: h.ID, Name: h.Name, Description: h.Description, GPUType: h.GPUType, GPUCount: h.GPUCount,
+		Sluice: extra, ID: h.ID, Name: h.Name, Description: h.Description, GPUType: h.GPUType, GPUCount: h.GPUCount,
 		GPUMemoryGiB: h.GPUMemoryGiB, PriceCentsPerHour: h.PriceCentsPerHour, Regions: []api.Region{region},
 	}
 }

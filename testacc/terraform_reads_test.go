@@ -1,0 +1,41 @@
+package testacc
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// snippets are examples of the registry pages, one after the other.
+func snippets(t *testing.T, names ...string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join("..", "examples", filepath.FromSlash(name)))
+		require.NoError(t, err)
+		all.Write(text)
+		all.WriteByte('\n')
+	}
+	return all.String()
+}
+
+// The examples of the data sources, applied to an engine on which the examples of the
+// resources were applied by somebody else.
+func TestExampleDataSourcesRead(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, demoEngine)
+	made := newWorkspace(t, e, required+snippets(t, "resources/sluice_endpoint/resource.tf", "resources/sluice_deployment/resource.tf"))
+	made.apply(t)
+	w := newWorkspace(t, e, required+snippets(t, "data-sources/sluice_endpoint/data-source.tf", "data-sources/sluice_deployment/data-source.tf",
+		"data-sources/sluice_rollout/data-source.tf", "data-sources/sluice_rollouts/data-source.tf", "data-sources/sluice_hardware/data-source.tf", "data-sources/sluice_events/data-source.tf"))
+	out := w.apply(t)
+	for _, line := range []string{`cheapest = "1xtest"`, "ready_replicas = 1", "parked = []", `"set_share" = 1`} {
+		require.Contains(t, out, line)
+	}
+	require.Contains(t, out, "Z first key", "the key that set the split, by its name")
+	plan, code := w.run(t, "plan", "-no-color", "-detailed-exitcode")
+	require.Zero(t, code, "what is read twice is the same twice: %s", plan)
+}
