@@ -180,8 +180,8 @@ func TestDataRolloutsOfOneEndpointAndOfAllWithFilters(t *testing.T) {
 	require.Equal(t, []string{"rol_1"}, ids(map[string]any{"states": []any{"COMPLETED"}}))
 	require.Equal(t, []string{"rol_1"}, ids(map[string]any{"target_deployment_id": "dep_c"}))
 	require.Empty(t, ids(map[string]any{"endpoint_id": "ep_2"}))
-	_, words := p.data(t, "sluice_rollouts", map[string]any{"states": []any{"RUNING"}})
-	require.Contains(t, words, "RUNING")
+	_, words := p.data(t, "sluice_rollouts", map[string]any{"states": []any{"MOVING"}})
+	require.Contains(t, words, "MOVING")
 }
 
 func TestDataHardwareAddsUpWhatIsKnown(t *testing.T) {

@@ -22,14 +22,15 @@ func snippets(t *testing.T, names ...string) string {
 	return all.String()
 }
 
-// The examples of the data sources, applied to an engine on which the examples of the
-// resources were applied by somebody else.
+// The examples of the data sources, added to a configuration of the examples of the
+// resources that is applied.
 func TestExampleDataSourcesRead(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t, demoEngine)
-	made := newWorkspace(t, e, required+snippets(t, "resources/sluice_endpoint/resource.tf", "resources/sluice_deployment/resource.tf"))
-	made.apply(t)
-	w := newWorkspace(t, e, required+snippets(t, "data-sources/sluice_endpoint/data-source.tf", "data-sources/sluice_deployment/data-source.tf",
+	made := required + snippets(t, "resources/sluice_endpoint/resource.tf", "resources/sluice_deployment/resource.tf")
+	w := newWorkspace(t, e, made)
+	w.apply(t)
+	w.write(t, made+snippets(t, "data-sources/sluice_endpoint/data-source.tf", "data-sources/sluice_deployment/data-source.tf",
 		"data-sources/sluice_rollout/data-source.tf", "data-sources/sluice_rollouts/data-source.tf", "data-sources/sluice_hardware/data-source.tf", "data-sources/sluice_events/data-source.tf"))
 	out := w.apply(t)
 	for _, line := range []string{`cheapest = "1xtest"`, "ready_replicas = 1", "parked = []", `"set_share" = 1`} {

@@ -1,6 +1,6 @@
-# A deployment that another configuration made.
+# A deployment that something else made on this endpoint.
 data "sluice_deployment" "qwen25" {
-  endpoint_id = data.sluice_endpoint.chat.id
+  endpoint_id = sluice_endpoint.chat.id
   name        = "qwen25"
 }
 

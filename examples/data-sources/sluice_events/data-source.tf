@@ -1,6 +1,6 @@
 # Who edited the split by hand since the start of the month?
 data "sluice_events" "edits" {
-  endpoint_id = data.sluice_endpoint.chat.id
+  endpoint_id = sluice_endpoint.chat.id
   types       = ["endpoint.updated"]
   since       = "2026-09-01T00:00:00Z"
   limit       = 20

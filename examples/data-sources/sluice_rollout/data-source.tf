@@ -1,6 +1,6 @@
 # The rollout that holds the endpoint, if one does.
 data "sluice_rollout" "active" {
-  endpoint_id = data.sluice_endpoint.chat.id
+  endpoint_id = sluice_endpoint.chat.id
 }
 
 check "nobody_waits" {
