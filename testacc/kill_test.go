@@ -90,9 +90,15 @@ func newKillable(t *testing.T, config string) *killable {
 	key, err := os.ReadFile(filepath.Join(k.dir, "data", "first-key"))
 	require.NoError(t, err)
 	k.key = strings.TrimSpace(string(key))
-	k.client, err = engineclient.New(engineclient.Config{BaseURL: "http://" + k.api, APIKey: k.key, Retries: engineclient.Retries{Attempts: 30, First: 50 * time.Millisecond, Most: 200 * time.Millisecond}})
-	require.NoError(t, err)
+	k.connect()
 	return k
+}
+
+// connect makes the client of the engine at the address that was told last.
+func (k *killable) connect() {
+	var err error
+	k.client, err = engineclient.New(engineclient.Config{BaseURL: "http://" + k.api, APIKey: k.key, Retries: engineclient.Retries{Attempts: 30, First: 50 * time.Millisecond, Most: 200 * time.Millisecond}})
+	require.NoError(k.t, err)
 }
 
 // start serves and returns once both addresses are told, which is after they are bound.

@@ -350,8 +350,12 @@ func (e *Engine) ensureLatest(ctx context.Context, d rollout.Deployment) error {
 	}
 }
 
-// ensure tells the fleet what a deployment's record says. To stop needs no config.
+// ensure tells the fleet what a deployment's record says, unless the record is another
+// engine's by now. To stop needs no config.
 func (e *Engine) ensure(ctx context.Context, d rollout.Deployment) error {
+	if err := e.Store.Held(ctx); err != nil {
+		return err
+	}
 	c, ok := e.serving[d.Config]
 	if !ok && d.Bounds.Stopped() {
 		return e.Fleet.Remove(ctx, d.ID)

@@ -42,6 +42,7 @@ type Engine struct {
 	routes    *routes
 	returning returning
 	feed      feed
+	fence     fence
 }
 
 // New makes an engine. Run must be called for anything to move.
@@ -65,7 +66,7 @@ func New(c Config) *Engine {
 		c.Poll = 5 * time.Second
 	}
 	e := &Engine{Config: c, serving: make(map[string]rollout.ServingConfig, len(c.Serving)), feed: feed{watching: map[string]map[chan struct{}]struct{}{}}}
-	e.Store = announcing{Store: c.Store, feed: &e.feed}
+	e.Store = announcing{Store: fencedStore{c.Store, &e.fence}, feed: &e.feed}
 	for _, s := range c.Serving {
 		e.serving[s.ID] = s
 	}
@@ -106,13 +107,16 @@ func (e *Engine) Load(ctx context.Context) error {
 }
 
 // Run works until ctx ends: it takes up every open rollout where it was, follows
-// the fleet and decides. It returns once all of its work has stopped.
+// the fleet and decides. It returns once all of its work has stopped, with an error
+// that wraps rollout.ErrFenced when another engine has taken the store over.
 func (e *Engine) Run(ctx context.Context) error {
+	ctx, stop := e.fence.watch(ctx)
+	defer stop()
 	cancel := e.Fleet.Subscribe(e.routes.changed)
 	defer cancel()
 	if err := e.takeUp(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to end before it began
+			return e.fence.gone() // nil when it was told to end before it began
 		}
 		return err
 	}
@@ -120,7 +124,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	wg.Go(func() { e.routes.run(ctx) })
 	wg.Go(func() { e.runner.run(ctx) })
 	wg.Wait()
-	return nil
+	return e.fence.gone()
 }
 
 // takeUp queues everything that stands to be looked at.

@@ -8,7 +8,8 @@ import (
 )
 
 // Store keeps the records. Commit is all or nothing; its errors and those of the
-// readers wrap rollout.ErrNotFound, ErrConflict and ErrExists.
+// readers wrap rollout.ErrNotFound, ErrConflict and ErrExists. Once another engine has
+// taken the store over, Commit and Held fail with rollout.ErrFenced for good.
 type Store interface {
 	Commit(ctx context.Context, c rollout.Change) error
 	Endpoint(ctx context.Context, id string) (rollout.Endpoint, error)
@@ -23,6 +24,7 @@ type Store interface {
 	Keys(ctx context.Context) ([]rollout.Key, error)
 	KeyHashed(ctx context.Context, hash string) (rollout.Key, error)
 	Ping(ctx context.Context) error
+	Held(ctx context.Context) error
 }
 
 // Fleet runs replicas. Ensure and Remove state a level and return without waiting.

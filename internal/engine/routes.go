@@ -116,6 +116,9 @@ func (r *routes) replace(ctx context.Context, ep rollout.Endpoint) error {
 	if err != nil {
 		return err
 	}
+	if err := r.e.Store.Held(ctx); err != nil {
+		return err
+	}
 	if err := r.e.Router.Apply(route); err != nil {
 		return &routeError{err}
 	}
@@ -253,7 +256,12 @@ func (r *routes) waiting() (now, later bool) {
 
 // repeat tries again what failed: deployments of which the fleet could not be told,
 // routes that could not be applied, deployments that could not be followed.
+// An engine that is idle learns here that another has taken its place.
 func (r *routes) repeat(ctx context.Context) {
+	if err := r.e.Store.Held(ctx); err != nil {
+		r.e.Logger.Warn("the store is not known to be this engine's", "error", err)
+		return
+	}
 	for _, id := range r.take(&r.unsure) {
 		d, err := r.e.Store.Deployment(ctx, id)
 		if errors.Is(err, rollout.ErrNotFound) {

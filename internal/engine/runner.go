@@ -137,6 +137,9 @@ func (r *runner) run(ctx context.Context) {
 // turn drives one rollout that was taken, and gives it back.
 func (r *runner) turn(ctx context.Context, id string) {
 	next, err := r.drive(ctx, id)
+	if r.e.fence.gone() != nil {
+		return // nothing of it is this engine's to try again
+	}
 	if err != nil && ctx.Err() == nil {
 		r.e.Logger.Error("drive a rollout", "rollout", id, "error", err)
 		next, err = r.outage(ctx, id, err)

@@ -40,6 +40,9 @@ var errSpinning = errors.New("the engine does not come to rest at one instant: t
 // or a clock that went back may bring something earlier: call Step again after each.
 func (s *Stepper) Step(ctx context.Context) (next time.Time, pending bool, err error) {
 	for range maxTurns {
+		if err := s.e.fence.gone(); err != nil {
+			return time.Time{}, false, err
+		}
 		now := s.e.Now()
 		if s.tickDue(now) {
 			s.e.routes.repeat(ctx)

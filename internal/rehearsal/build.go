@@ -117,6 +117,12 @@ func (w *World) fact(key, rest string) (known bool, err error) {
 		n, err := strconv.Atoi(strings.TrimSuffix(rest, " ready"))
 		w.sides = append(w.sides, &side{name: "other", cold: time.Minute, ready: n, bounds: rollout.Bounds{Min: n, Max: n}, weight: 50})
 		return true, err
+	case "weights": // of all replicas of source, target and other, in any scale
+		return true, w.weigh(strings.Fields(rest))
+	case "endpoints": // so many in all; the others only serve
+		n, err := strconv.Atoi(rest)
+		w.elsewhere = max(0, n-1)
+		return true, err
 	case "split":
 		n, err := strconv.Atoi(strings.TrimSuffix(rest, " on the target"))
 		w.source.weight, w.target.weight = float64(100-n), float64(n)

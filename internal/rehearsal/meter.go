@@ -48,6 +48,7 @@ type meter struct {
 	lag     time.Duration
 	down    bool
 	queries int
+	looks   map[string]*looks // of a script, by deployment
 }
 
 func newMeter(w *World, lag time.Duration) *meter {
@@ -90,7 +91,10 @@ func (m *meter) Read(_ context.Context, q rollout.Query) (rollout.Reading, error
 	if m.w.power.dead || m.down {
 		return rollout.Reading{}, errDown
 	}
-	out := m.read(q)
+	out, err := m.scripted(q, m.read(q))
+	if err != nil {
+		return out, err
+	}
 	m.w.watch.read(q, out)
 	return out, nil
 }

@@ -40,7 +40,7 @@ func (w *World) askAgain(what string, do func() error, tries int) {
 		return
 	}
 	wait := 5 * time.Second
-	if w.power.dead {
+	if w.power.dead || errors.Is(err, rollout.ErrFenced) {
 		wait = 0 // the next process takes it
 	}
 	w.pending = append(w.pending, command{text: what + ", once more", at: w.now.Add(wait), do: func(w *World) { w.askAgain(what, do, tries+1) }})

@@ -17,6 +17,7 @@ var errDown = errors.New("connection refused")
 type power struct {
 	w         *World
 	calls     int
+	taken     taken // what the world took of them
 	dead      bool
 	at        []surprise
 	slow      time.Duration // each call takes so long
@@ -80,7 +81,11 @@ func (p *power) through(what string, do func() error) error {
 			}
 		}
 	}
-	return do()
+	err := do()
+	if err == nil {
+		p.taken.count(what)
+	}
+	return err
 }
 
 // after adds a surprise at the n-th call from now.

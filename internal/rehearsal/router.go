@@ -16,6 +16,7 @@ type routers struct {
 	late    time.Duration // of the last copy; those between are spread
 	failing string        // why routes are refused
 	dies    bool          // with the engine: an in-process gateway
+	others  others
 }
 
 // routerCopy is one router: what it serves and what is on its way to it.
@@ -31,7 +32,7 @@ type landing struct {
 }
 
 func newRouters(w *World, copies int) *routers {
-	return &routers{w: w, copies: make([]routerCopy, copies)}
+	return &routers{w: w, copies: make([]routerCopy, copies), others: others{}}
 }
 
 // Apply hands a route over.
@@ -45,6 +46,9 @@ func (r *routers) take(route rollout.Route) error {
 	}
 	if r.failing != "" {
 		return errors.New(r.failing)
+	}
+	if r.others.take(r.w, route) {
+		return nil
 	}
 	first := &r.copies[0]
 	if first.has && route.Generation <= first.route.Generation {
@@ -146,10 +150,14 @@ func (r *routers) Remove(string) {
 	for i := range r.copies {
 		r.copies[i] = routerCopy{}
 	}
+	clear(r.others)
 }
 
 // Serving is what the first copy serves.
 func (r *routers) Serving(endpoint string) (rollout.Route, bool) {
+	if route, ok := r.others[endpoint]; ok {
+		return route, true
+	}
 	first := r.copies[0]
 	return first.route, first.has && first.route.EndpointID == endpoint
 }

@@ -108,6 +108,7 @@ type memo struct {
 	endpoints   map[string]rollout.Endpoint
 	deployments map[string]rollout.Deployment
 	lists       map[string][]rollout.Deployment
+	taken       bool // over by another engine
 }
 
 // Reads says where a world's rows come from.
@@ -215,6 +216,9 @@ func (w *World) committed(c rollout.Change) {
 	}
 	for _, e := range c.Endpoints {
 		e.Version++
+		if w.endpoint.ID != "" && w.endpoint.ID != e.ID {
+			continue // it only serves
+		}
 		w.endpoint = e
 	}
 	for _, d := range c.Deployments {

@@ -38,10 +38,12 @@ type World struct {
 	engine  *engine.Engine
 	hand    *engine.Stepper
 	retry   time.Time // when an engine that could not load tries again
+	rival   *rival    // the first engine, while or after another takes its place
 
 	record      rollout.Rollout // the newest one, as stored
 	endpoint    rollout.Endpoint
 	deployments map[string]rollout.Deployment
+	elsewhere   int // endpoints beside it, which only serve
 	deleted     bool
 	serial      map[string]int // names given, by prefix
 
@@ -135,6 +137,9 @@ func (w *World) settleSides() error {
 		}
 	}
 	if _, err := w.engine.UpdateEndpoint(w.ctx, ana, ep.ID, "", engine.EndpointChange{Split: &weights}); err != nil {
+		return err
+	}
+	if err := w.settleElsewhere(); err != nil {
 		return err
 	}
 	w.step()
@@ -278,10 +283,16 @@ func (w *World) settle() time.Time {
 
 // step works the engine once. again says that something followed from it.
 func (w *World) step() (next time.Time, again bool) {
-	notices := w.fleets.notices
+	w.learn()
+	notices, hand := w.fleets.notices, w.hand
 	w.stats.Steps++
-	at, pending, err := w.hand.Step(w.ctx)
+	at, pending, err := hand.Step(w.ctx)
 	switch {
+	case hand != w.hand && w.rival != nil: // its place was taken at one of its calls
+		if err != nil {
+			w.learned(err)
+		}
+		return next, true
 	case w.power.dead:
 		return next, true
 	case err != nil:
@@ -344,6 +355,9 @@ func (w *World) quiet() bool {
 func (w *World) close() error {
 	if w.hand != nil {
 		w.hand.Close()
+	}
+	if w.rival != nil {
+		w.rival.hand.Close()
 	}
 	if w.fleet == nil {
 		return nil

@@ -92,7 +92,8 @@ var (
 	ErrConflict = errors.New("changed by somebody else since it was read")
 	ErrExists   = errors.New("exists already")
 
-	ErrUnavailable = errors.New("the store cannot be written now") // a full disk, for example; a later try may do
+	ErrUnavailable = errors.New("the store cannot be written now")         // a full disk, for example; a later try may do
+	ErrFenced      = errors.New("another engine has taken the store over") // for good: nothing can be written by this one
 )
 
 // ETag is the opaque etag of a stored version.

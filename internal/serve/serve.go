@@ -11,11 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engine"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/fleet/process"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/gateway"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/meter"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
@@ -77,6 +79,7 @@ type Server struct {
 	cancel   context.CancelFunc
 	work     sync.WaitGroup
 	failed   chan error
+	fenced   atomic.Bool // another engine has taken the store over
 	keeper   *slotKeeper
 	stopOnce sync.Once
 }
@@ -157,13 +160,23 @@ func (s *Server) openData(ctx context.Context) error {
 		return fmt.Errorf("lock the data folder: %w", err)
 	}
 	if !held {
-		return fmt.Errorf("the data folder %s is in use by another sluice serve", s.opts.Dir)
+		return s.inUse(ctx)
 	}
 	s.lock = lock
 	if s.store, err = store.Open(ctx, s.opts.Dir); err != nil {
 		return err
 	}
 	return s.loadProject(ctx)
+}
+
+// inUse names who has the data folder. The lock goes with its process, however that ends,
+// so there is never a lock to be removed by hand.
+func (s *Server) inUse(ctx context.Context) error {
+	who, err := store.Holder(ctx, s.opts.Dir)
+	if err != nil || who == "" {
+		who = "it is only just starting"
+	}
+	return fmt.Errorf("the data folder %s is in use by another sluice serve: %s; one engine at a time works on a folder: end that one first, or give another --data", s.opts.Dir, who)
 }
 
 func (s *Server) loadProject(ctx context.Context) error {
@@ -325,6 +338,9 @@ func (s *Server) launch(ctx context.Context) {
 }
 
 func (s *Server) report(err error) {
+	if errors.Is(err, rollout.ErrFenced) {
+		s.fenced.Store(true)
+	}
 	if err != nil {
 		s.failed <- err
 	}
@@ -363,6 +379,9 @@ func (s *Server) close(ctx context.Context) error {
 				errs = append(errs, l.Close())
 			}
 		}
+	}
+	if p, ok := s.fleet.(*process.Fleet); ok && s.fenced.Load() {
+		p.Leave() // they serve for the engine that took this one's place
 	}
 	if s.fleet != nil {
 		errs = append(errs, s.fleet.Close(ctx))

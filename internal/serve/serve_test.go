@@ -110,7 +110,9 @@ func TestASecondServerOnTheSameFolderIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir)
 	_, err := serve.Start(t.Context(), options(t, dir))
-	require.ErrorContains(t, err, "in use by another")
+	require.ErrorContains(t, err, fmt.Sprintf("in use by another sluice serve: process %d on ", os.Getpid()))
+	require.ErrorContains(t, err, " since 20")
+	require.ErrorContains(t, err, "end that one first, or give another --data")
 	_, err = client(t, s, s.FirstKey).WhoAmI(t.Context())
 	require.NoError(t, err, "the first one does not notice")
 }

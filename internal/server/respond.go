@@ -39,6 +39,9 @@ func asAPI(err error) *api.Error {
 		status, code := reaction(refused.Kind)
 		return &api.Error{Status: status, Code: code, Message: refused.Message, Param: refused.Field}
 	}
+	if errors.Is(err, rollout.ErrFenced) {
+		return &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeUnavailable, Message: err.Error() + "; nothing was changed, ask the other one"}
+	}
 	if errors.Is(err, rollout.ErrUnavailable) {
 		return &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeUnavailable, Message: err.Error() + "; nothing was changed, try again once it can be written"}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
 
-// inTx runs a write in one transaction.
+// inTx runs a write in one transaction, which is nobody's but the lease holder's.
 func (s *SQLite) inTx(ctx context.Context, do func(*writer)) error {
 	conn, err := s.write.Conn(ctx)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *SQLite) inTx(ctx context.Context, do func(*writer)) error {
 		return fmt.Errorf("begin a write: %w", translate(err))
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	w := &writer{ctx: ctx, tx: tx}
+	w := &writer{ctx: ctx, tx: tx, err: s.held(ctx, tx)}
 	if do(w); w.err != nil {
 		return w.err
 	}
@@ -257,8 +257,5 @@ func (s *SQLite) SaveSlots(ctx context.Context, slots []rollout.MeterSlot, keep 
 
 // ForgetAnswers drops idempotency answers that were made before an instant.
 func (s *SQLite) ForgetAnswers(ctx context.Context, before time.Time) error {
-	if _, err := s.write.ExecContext(ctx, "DELETE FROM answers WHERE at < ?", nanos(before)); err != nil {
-		return fmt.Errorf("forget answers: %w", err)
-	}
-	return nil
+	return s.inTx(ctx, func(w *writer) { w.exec("DELETE FROM answers WHERE at < ?", nanos(before)) })
 }

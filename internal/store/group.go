@@ -53,8 +53,8 @@ var errAbandoned = errors.New("the write was abandoned")
 
 // Commit writes a change, all of it or nothing. It returns ErrConflict when a row
 // was changed since it was read, and ErrExists when a new one's name, or an
-// endpoint's rollout slot, is taken; ErrUnavailable when the disk fails. Nil means that
-// it is on the disk.
+// endpoint's rollout slot, is taken; ErrUnavailable when the disk fails; ErrFenced when
+// another holder has taken the store over. Nil means that it is on the disk.
 //
 // Concurrent commits share a transaction, but no fate: each is checked by itself, in the
 // order in which they came, against what those before it wrote, and one that is refused

@@ -230,8 +230,7 @@ func (s *SQLite) SaveProject(ctx context.Context, p rollout.Project) error {
 	if err != nil {
 		return fmt.Errorf("encode the project: %w", err)
 	}
-	if _, err := s.write.ExecContext(ctx, "INSERT INTO meta (key, value) VALUES ('project', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", string(text)); err != nil {
-		return fmt.Errorf("write the project: %w", err)
-	}
-	return nil
+	return s.inTx(ctx, func(w *writer) {
+		w.exec("INSERT INTO meta (key, value) VALUES ('project', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", string(text))
+	})
 }

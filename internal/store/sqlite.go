@@ -23,11 +23,13 @@ type SQLite struct {
 	write *sql.DB // one connection: writers queue here instead of failing as busy
 	read  *sql.DB
 	group group
+	token int64 // of the lease that this handle writes under
 }
 
 // Open opens or makes the store in a folder, which must exist, and brings its
 // schema up to date. A file that is not a store, or one of a newer version of the
-// schema, is refused and left as it is.
+// schema, is refused and left as it is. From then on the store is its own: a handle that
+// was opened before is fenced off.
 func Open(ctx context.Context, dir string) (*SQLite, error) {
 	path := filepath.Join(dir, "sluice.db")
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?"
@@ -36,7 +38,14 @@ func Open(ctx context.Context, dir string) (*SQLite, error) {
 			return nil, err
 		}
 	}
-	return open(ctx, dsn)
+	s, err := open(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.lease(ctx, me()); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // checkOurs refuses a file that something else wrote, before a pragma or a migration

@@ -148,6 +148,13 @@ func (f *Fleet) Hardware(context.Context) ([]rollout.Hardware, error) {
 // the same name with .1, .2 and so on.
 func (f *Fleet) LogPath(replica string) string { return f.logs.path(filepath.Base(replica)) }
 
+// Leave has Close leave the replicas, whatever the config says: they are another's now.
+func (f *Fleet) Leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cfg.OnClose = LeaveReplicas
+}
+
 // Close ends or leaves the replicas, as the config says. With EndReplicas each is
 // drained and stopped; when ctx ends first they are killed.
 func (f *Fleet) Close(ctx context.Context) error {
