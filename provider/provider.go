@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
@@ -25,6 +26,7 @@ import (
 var (
 	_ provider.Provider                  = (*sluiceProvider)(nil)
 	_ provider.ProviderWithListResources = (*sluiceProvider)(nil)
+	_ provider.ProviderWithFunctions     = (*sluiceProvider)(nil)
 )
 
 // New makes the provider's constructor; version goes into the user agent.
@@ -152,6 +154,11 @@ func (p *sluiceProvider) DataSources(context.Context) []func() datasource.DataSo
 		newPreviewDataSource, newGateDataSource,
 		newEndpointDataSource, newDeploymentDataSource, newRolloutDataSource, newRolloutsDataSource, newHardwareDataSource, newEventsDataSource,
 	}
+}
+
+// Functions lists the functions.
+func (p *sluiceProvider) Functions(context.Context) []func() function.Function {
+	return []func() function.Function{newLadderFunction, newSoakFunction, newReplicasFunction, newParseFunction}
 }
 
 // ListResources lists what terraform query can find.

@@ -40,3 +40,18 @@ func TestExampleDataSourcesRead(t *testing.T) {
 	plan, code := w.run(t, "plan", "-no-color", "-detailed-exitcode")
 	require.Zero(t, code, "what is read twice is the same twice: %s", plan)
 }
+
+// The examples of the functions, evaluated by the real terraform without an engine.
+func TestExampleFunctionsEvaluate(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, demoEngine)
+	w := newWorkspace(t, e, required+snippets(t, "functions/ladder/function.tf", "functions/soak_seconds/function.tf", "functions/replicas_for_share/function.tf", "functions/parse_rollout_id/function.tf"))
+	out := w.apply(t)
+	for _, line := range []string{"wait = 390", "wait_of_a_faster_engine = 310", "first_step = 1", `endpoint = "ep_0123456789"`, "batches = 4", "\"source_replicas\" = 3"} {
+		require.Contains(t, out, line)
+	}
+	w.write(t, required+"output \"x\" {\n  value = provider::sluice::ladder(\"canary\", [50, 10, 100], 4, null)\n}\n")
+	out, code := w.run(t, "plan", "-no-color")
+	require.Equal(t, 1, code)
+	require.Contains(t, out, `Invalid value for "steps" parameter`)
+}

@@ -79,6 +79,10 @@ func (r *reporter) takeCalls(diags hcl.Diagnostics) {
 		if d.Summary != "Call to unknown function" {
 			continue
 		}
+		if strings.Contains(d.Detail, `namespace "provider::`) {
+			d.Summary, d.Detail, d.Hint = "Only Terraform can evaluate a provider's functions", "", "write the value, make it a variable, or run this folder under Terraform"
+			continue
+		}
 		_, rest, _ := strings.Cut(d.Detail, "\"")
 		name, _, _ := strings.Cut(rest, "\"")
 		if slices.Contains(onlyTerraform, name) {
