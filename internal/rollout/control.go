@@ -14,7 +14,7 @@ func (r Rollout) Start(now time.Time) (Rollout, []Event, error) {
 	if err != nil {
 		return r, nil, err
 	}
-	r.StartedAt = now
+	r.StartedAt, r.ArmedSince = now, now
 	r.Step = 0
 	r.beginStep(now)
 	return r, []Event{r.event(now, EventStarted, "rollout started: step 1 of %d targets %d%% traffic", len(r.Steps), r.Rung().Percent)}, nil
@@ -45,7 +45,7 @@ func (r Rollout) Resume(actor string, now time.Time) (Rollout, []Event, error) {
 	if err != nil {
 		return r, nil, err
 	}
-	r.RetryUntil = time.Time{}
+	r.RetryUntil, r.ArmedSince = time.Time{}, now
 	r.goOn(now)
 	e := r.event(now, EventResumed, "resumed at step %d of %d", r.Step+1, len(r.Steps))
 	e.Actor = actor
@@ -65,6 +65,9 @@ func (r Rollout) Promote(actor string, now time.Time) (Rollout, []Event, error) 
 		r.Steps[i].State, r.Steps[i].CompletedAt = StepSkipped, now
 	}
 	r.RetryUntil = time.Time{}
+	if was.Parked() {
+		r.ArmedSince = now
+	}
 	switch {
 	case from < last:
 		r.clearPark()
@@ -125,7 +128,7 @@ func hintFor(s State) string {
 // whose split or capacity was not what it should be is done again from its first
 // check, so that its gate judges a steady state.
 func (r *Rollout) goOn(now time.Time) {
-	disturbed := r.Percent != r.Goal().Percent || r.Condition != nil && r.Condition.Category.disturbs()
+	disturbed := r.Percent != r.Goal().Percent || r.Trip != nil || r.Edit != nil || r.Condition != nil && r.Condition.Category.disturbs()
 	r.clearPark()
 	if disturbed {
 		r.beginStep(now)
@@ -150,7 +153,7 @@ func (r *Rollout) goOn(now time.Time) {
 
 func (r *Rollout) clearPark() {
 	r.Pause, r.Condition, r.Hold, r.RetryAt = nil, nil, nil, time.Time{}
-	r.Peeks = nil
+	r.Peeks, r.Trip, r.Edit = nil, nil, nil
 }
 
 // beginStep starts the current step from its first phase.

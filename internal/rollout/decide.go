@@ -36,6 +36,9 @@ func Decide(r Rollout, o Observed, now time.Time) Decision {
 	d := &decider{r: r.clone(), o: o, now: now}
 	d.recordSplit()
 	if !d.changed {
+		d.watchBreaker()
+	}
+	if !d.changed {
 		d.decide()
 	}
 	if d.changed {
@@ -191,9 +194,10 @@ func (d *decider) retry() {
 }
 
 // hold brings the split down to what the record says the pair can carry. A split
-// that somebody set lower still is left alone.
+// that somebody set lower still is left alone, and so is one that was set by breaking
+// the glass.
 func (d *decider) hold() {
-	if h := d.r.Hold; h != nil && d.o.Split.Held && d.o.Split.Percent > *h {
+	if h := d.r.Hold; h != nil && d.r.Edit == nil && d.o.Split.Held && d.o.Split.Percent > *h {
 		d.act(Effect{Kind: SetSplit, Percent: *h})
 	}
 }
@@ -202,6 +206,9 @@ func (d *decider) hold() {
 // more may die, and what was to be held may no longer be what can be served, or no
 // longer be needed, by the time that the routers can be told.
 func (d *decider) reviseHold() {
+	if d.r.Trip != nil || d.r.Edit != nil {
+		return // neither a tripped breaker nor a person's edit is revised
+	}
 	if !d.o.Split.Held || d.r.Percent <= d.r.Journey.Seed || d.returning() {
 		return
 	}
@@ -249,6 +256,11 @@ func (d *decider) freeze() {
 // park stops the engine's own work and leaves the split as it is served.
 func (d *decider) park(c Category, message string, rows []Row) {
 	d.happen(Tripped)
+	d.parked(c, message, rows)
+}
+
+// parked fills in why a rollout that has just been parked is, and tells it.
+func (d *decider) parked(c Category, message string, rows []Row) {
 	if d.r.Condition == nil || d.r.Condition.Category != Internal {
 		d.r.Condition = &Condition{Category: c, Message: message, AtStep: d.r.Step, At: d.now, Rows: rows}
 	}

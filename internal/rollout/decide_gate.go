@@ -197,8 +197,13 @@ func (d *decider) confirmedByPeeks(breached []int) bool {
 	return false
 }
 
-// pass records the step and goes on to the next, or to the end.
+// pass records the step and goes on to the next, or to the end. A source that was held
+// whole until the last gate is drained first.
 func (d *decider) pass() {
+	if d.r.Last() && d.r.holdsSource() {
+		d.letGo()
+		return
+	}
 	st := &d.r.Steps[d.r.Step]
 	st.State, st.CompletedAt = StepPassed, d.now
 	d.r.RetryUntil = time.Time{}

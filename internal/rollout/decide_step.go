@@ -60,6 +60,9 @@ func (d *decider) scale() {
 		d.enter(PhaseChecking) // an operator's edit wins: check parks on it
 		return
 	}
+	if d.keepWhole() {
+		return
+	}
 	if floor := d.o.fitting(min(rung.Target, b.Max)); b.Min < floor {
 		d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Target, Min: ptr(floor)})
 		return
@@ -106,7 +109,7 @@ func (d *decider) shift() {
 		d.enter(PhaseScaling) // a replica died since the health gate
 		return
 	}
-	if d.o.Split.Held && d.o.Split.Percent == rung.Percent {
+	if d.o.Split.Held && d.o.Split.Percent == rung.Percent && !d.o.Split.Pending {
 		// Served already: a rolling batch too small to move a whole percent, or a
 		// resume after the shift.
 		d.r.Generation = d.o.Split.Generation
@@ -139,6 +142,10 @@ func (d *decider) propagate() {
 		return
 	}
 	d.tell(d.r.event(d.now, EventPropagated, "routing converged at %d%%", d.r.Percent))
+	if d.r.holdsSource() {
+		d.soakWhole()
+		return
+	}
 	d.enter(PhaseDraining)
 }
 
@@ -166,6 +173,10 @@ func (d *decider) drain() {
 		d.tell(d.r.event(d.now, EventSourceDrained, "source drained to %d replica(s)", d.o.Source.Ready))
 		if d.r.Limit != nil {
 			d.enter(PhaseChecking) // for the rest: a share for now is neither soaked nor judged
+			return
+		}
+		if d.r.judged() {
+			d.pass()
 			return
 		}
 		d.happen(SoakBegan)

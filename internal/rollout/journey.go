@@ -68,6 +68,9 @@ func NewJourney(s Spec, b Basis, t Timings) (Journey, []Problem) {
 	} else {
 		j.Rungs = stagedRungs(&ps, s, j, b)
 	}
+	if s.HoldsSource() {
+		j.holdSource()
+	}
 	for _, r := range j.Rungs {
 		j.LandingMax = max(j.LandingMax, r.Target) // a step may ask for more than the end has
 	}

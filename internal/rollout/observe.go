@@ -9,6 +9,7 @@ type Observed struct {
 	Split    Split
 	Capacity Capacity
 	Readings []Reading // in the order of Wants, at the same instant
+	Breaker  []Reading // in the order of WantsBreaker, at the same instant
 	Since    time.Time // when this engine began to watch; zero for always
 }
 
@@ -34,6 +35,7 @@ type Split struct {
 	Held       bool   // the pair's share is held by a rollout; false once released
 	Percent    int    // of the pair, on the target
 	Generation uint64 // of the route that set it
+	Pending    bool   // what was asked for last is not served yet
 	Failing    string // why the routers cannot be told; empty when they can
 }
 
@@ -79,5 +81,8 @@ type Decision struct {
 	Due     time.Time // zero: only when something else happens
 	Changed bool      // Rollout differs from what was given
 }
+
+// noTime is an instant that is not set.
+var noTime = time.Time{}
 
 func ptr[T any](v T) *T { return &v }

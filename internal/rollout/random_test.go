@@ -16,7 +16,7 @@ import (
 )
 
 // played counts the random rollouts of this run, and how they ended.
-var played struct{ rollouts, completed, canceled, crashes, parks atomic.Int64 }
+var played struct{ rollouts, completed, canceled, crashes, parks, trips, edits atomic.Int64 }
 
 // worldsOf is how many random worlds a run of the tests plays; -rapid.checks says
 // another number.
@@ -96,6 +96,10 @@ func drawSpec(t *rapid.T, seed int) Spec {
 	if rapid.IntRange(0, 3).Draw(t, "keep") == 0 {
 		s.FinalSource = 1
 	}
+	s.HoldSource = rapid.IntRange(0, 5).Draw(t, "hold the source") == 0
+	if rapid.IntRange(0, 3).Draw(t, "breaker") == 0 {
+		s.Breaker = drawBreaker(t)
+	}
 	if s.Strategy != Canary {
 		return s
 	}
@@ -118,6 +122,16 @@ func drawSpec(t *rapid.T, seed int) Spec {
 	return s
 }
 
+func drawBreaker(t *rapid.T) *Breaker {
+	b := &Breaker{SignedBy: "ana"}
+	for range rapid.IntRange(1, 2).Draw(t, "breaker rules") {
+		r := drawRule(t)
+		r.Regression, r.Threshold = nil, &Threshold{LT, 0.6}
+		b.Rules = append(b.Rules, r)
+	}
+	return b
+}
+
 func drawRule(t *rapid.T) Rule {
 	r := Rule{Metric: rapid.SampledFrom(Metrics()).Draw(t, "metric"), Window: time.Duration(rapid.SampledFrom([]int{0, 60, 90, 600}).Draw(t, "window")) * time.Second}
 	if r.Metric == RouterLatency {
@@ -138,7 +152,7 @@ func deeds() []string {
 		"kill target", "kill source", "stick target", "heal target",
 		"autoscale source", "autoscale target", "bound target", "bound source", "floor target", "free", "free", "free shared", "unlimited",
 		"rate", "measure", "measure", "NaN", "meter blind", "meter sees", "mute target", "unmute target",
-		"routers fail", "routers work", "split", "outage",
+		"routers fail", "routers work", "split", "break glass", "bad target", "bad target", "outage",
 	}
 }
 
@@ -180,16 +194,30 @@ func happen(t *rapid.T, w *world) {
 			return // rare, and only while a rollout holds the split
 		}
 		text = fmt.Sprintf("split %d", rapid.IntRange(0, 100).Draw(t, "percent"))
+	case "break glass":
+		if !w.router.held || n > 4 {
+			return
+		}
+		text = fmt.Sprintf("break glass %d \"by hand\"", rapid.IntRange(0, 100).Draw(t, "percent"))
 	case "outage":
 		text = `outage "the fleet does not answer"`
 	case "routers fail":
 		text = `routers fail "no gateway answers"`
 	}
-	do, err := parseCommand(text)
-	if err != nil {
-		t.Fatalf("%q: %v", text, err)
+	texts := []string{text}
+	if deed == "bad target" {
+		texts = texts[:0]
+		for _, m := range Metrics() {
+			texts = append(texts, fmt.Sprintf("measure %s target 0.7", m))
+		}
 	}
-	w.pending = append(w.pending, command{text: text, at: w.now, do: do})
+	for _, text := range texts {
+		do, err := parseCommand(text)
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		w.pending = append(w.pending, command{text: text, at: w.now, do: do})
+	}
 	w.run(w.now)
 }
 
@@ -271,8 +299,8 @@ func TestRandomWorlds(t *testing.T) {
 			t.Fatalf("did not end: %s\n%s", s, tail(w))
 		}
 	})
-	t.Logf("%d random rollouts: %d completed, %d canceled; %d parks, %d crashes of the runner",
-		played.rollouts.Load(), played.completed.Load(), played.canceled.Load(), played.parks.Load(), played.crashes.Load())
+	t.Logf("%d random rollouts: %d completed, %d canceled; %d parks, %d trips of a breaker, %d edits by broken glass, %d crashes of the runner",
+		played.rollouts.Load(), played.completed.Load(), played.canceled.Load(), played.parks.Load(), played.trips.Load(), played.edits.Load(), played.crashes.Load())
 }
 
 func guard(t *rapid.T, w *world) {
@@ -300,8 +328,13 @@ func count(w *world) {
 		played.crashes.Add(int64(w.crash.seen / w.crash.every))
 	}
 	for _, e := range w.events {
-		if e.Type == EventSystemPaused {
+		switch e.Type {
+		case EventSystemPaused:
 			played.parks.Add(1)
+		case EventBreakerTripped:
+			played.trips.Add(1)
+		case EventBreakGlass:
+			played.edits.Add(1)
 		}
 	}
 }

@@ -89,14 +89,18 @@ type Rollout struct {
 	Steps   []StepRecord `json:"steps"`
 	Percent int          `json:"percent"` // applied: what the routers serve
 
-	PhaseSince  time.Time `json:"phaseSince,omitzero"`
-	SteadySince time.Time `json:"steadySince,omitzero"` // soak of this step began
-	Generation  uint64    `json:"generation,omitempty"` // route under which this step's split is served
-	Lifted      bool      `json:"lifted,omitempty"`     // the target's ceiling was lifted
-	Hold        *int      `json:"hold,omitempty"`       // split to hold while parked under-served
-	Peeks       []Peek    `json:"peeks,omitempty"`
-	Limit       *Limit    `json:"limit,omitempty"`    // why the current step stands at a part of its share
-	Attempts    int       `json:"attempts,omitempty"` // gates judged in this step, without the looks that confirm a breach
+	PhaseSince     time.Time `json:"phaseSince,omitzero"`
+	SteadySince    time.Time `json:"steadySince,omitzero"`     // soak of this step began
+	Generation     uint64    `json:"generation,omitempty"`     // route under which this step's split is served
+	Lifted         bool      `json:"lifted,omitempty"`         // the target's ceiling was lifted
+	Hold           *int      `json:"hold,omitempty"`           // split to hold while parked under-served
+	Trip           *Trip     `json:"trip,omitempty"`           // the circuit breaker took the target's traffic away; until a person goes on
+	Edit           *Edit     `json:"edit,omitempty"`           // a person broke the glass; until somebody goes on
+	ArmedSince     time.Time `json:"armedSince,omitzero"`      // the breaker looks no further back: start, or last resume
+	SourceReleased bool      `json:"sourceReleased,omitempty"` // the drain of a held source has begun
+	Peeks          []Peek    `json:"peeks,omitempty"`
+	Limit          *Limit    `json:"limit,omitempty"`    // why the current step stands at a part of its share
+	Attempts       int       `json:"attempts,omitempty"` // gates judged in this step, without the looks that confirm a breach
 
 	Pause      *PauseInfo `json:"pause,omitempty"`
 	Condition  *Condition `json:"condition,omitempty"`

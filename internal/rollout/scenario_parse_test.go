@@ -76,6 +76,7 @@ func (s scenario) build() (*world, error) {
 	w.meter.rate.set(w.now, 5)
 	var spec []string
 	var rules []Rule
+	var breaker *Breaker
 	for _, l := range s.given {
 		key, rest, ok := strings.Cut(l.text, ":")
 		if !ok {
@@ -99,6 +100,8 @@ func (s scenario) build() (*world, error) {
 			var r Rule
 			r, err = parseRule(rest)
 			rules = append(rules, r)
+		case "breaker":
+			breaker, err = withRule(breaker, rest)
 		default:
 			var do func(*world)
 			if do, err = parseCommand(key + " " + rest); err == nil {
@@ -114,7 +117,7 @@ func (s scenario) build() (*world, error) {
 		if err != nil {
 			return nil, err
 		}
-		sp.Rules = rules
+		sp.Rules, sp.Breaker = rules, breaker
 		w.fleet()
 		w.create(sp)
 	}
@@ -244,6 +247,8 @@ func parseSpec(text string) (Spec, error) {
 			err = parseStrategy(&s, words)
 		case words[0] == "interval":
 			s.StepInterval, err = time.ParseDuration(words[1])
+		case part == "hold source":
+			s.HoldSource = true
 		case strings.HasPrefix(part, "final target "):
 			var n int
 			n, err = strconv.Atoi(words[2])
@@ -482,15 +487,40 @@ func parseTraffic(words []string, reason string) (func(*world), error) {
 	case strings.HasPrefix(text, "routers late "):
 		d, err := time.ParseDuration(words[2])
 		return func(w *world) { w.router.delay = d }, err
+	case strings.HasPrefix(text, "break glass ") && len(words) == 3: // an edit of the locked split that is allowed
+		n, err := strconv.Atoi(words[2])
+		return func(w *world) { w.breakGlass(n, reason) }, err
 	case words[0] == "split" && len(words) == 2: // somebody changes the locked split by hand
 		n, err := strconv.Atoi(words[1])
-		return func(w *world) { w.router.breakGlass(n, w.now) }, err
+		return func(w *world) { w.router.edit(n, w.now) }, err
 	}
 	return nil, fmt.Errorf("not a command")
 }
 
-// breakGlass changes a locked split outside the rollout.
-func (r *router) breakGlass(percent int, now time.Time) {
+// withRule adds a rule to a circuit breaker that ana signed.
+func withRule(b *Breaker, text string) (*Breaker, error) {
+	r, err := parseRule(text)
+	if b == nil {
+		b = &Breaker{SignedBy: "ana"}
+	}
+	b.Rules = append(b.Rules, r)
+	return b, err
+}
+
+// breakGlass is a person's edit of the split that the rollout holds, as the engine
+// takes it: the record and the split in one commit.
+func (w *world) breakGlass(percent int, reason string) {
+	if !w.router.held {
+		return
+	}
+	was := w.router.asked
+	if w.control(func(r Rollout) (Rollout, []Event, error) { return r.BreakGlass("ana", reason, was, percent, w.now) }) == nil {
+		w.router.edit(percent, w.now)
+	}
+}
+
+// edit changes the split of the pair outside the rollout.
+func (r *router) edit(percent int, now time.Time) {
 	if percent == r.served && r.lands.IsZero() {
 		return
 	}

@@ -23,6 +23,8 @@ type Spec struct {
 	Rules        []Rule        `json:"rules,omitempty"`        // canary
 	FinalSource  int           `json:"finalSource,omitempty"`  // replicas left on the source, ≥ 0
 	FinalTarget  *int          `json:"finalTarget,omitempty"`  // replicas of the target at the end, ≥ 1; nil for the default
+	HoldSource   bool          `json:"holdSource,omitempty"`   // keep the source whole until the last gate has passed
+	Breaker      *Breaker      `json:"breaker,omitempty"`      // an automatic way back; implies HoldSource
 	Digest       string        `json:"digest,omitempty"`       // of the spec a door planned
 	Origin       string        `json:"origin,omitempty"`       // who asked, for people
 }

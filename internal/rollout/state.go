@@ -52,23 +52,27 @@ const (
 	RetryCame    Happening = "retry due"
 	SplitFrozen  Happening = "split frozen"
 	LastPassed   Happening = "last step passed"
+	DrainBegan   Happening = "last drain began"
+	GlassBroken  Happening = "glass broken"
 )
 
 // transitions is the whole state machine. A pair that is not here is refused for a
 // control and a bug for the engine itself.
 var transitions = map[State]map[Happening]State{
-	Pending: {AskedStart: Running},
+	Pending: {AskedStart: Running, GlassBroken: Pending},
 	Running: {
 		AskedPause: Pausing, AskedPromote: Running, AskedCancel: Cancelling,
 		SoakBegan: Stabilizing, StepBegan: Running, Tripped: SystemPaused, LastPassed: Completed,
+		DrainBegan: Running, GlassBroken: SystemPaused,
 	},
 	Stabilizing: {
 		AskedPause: Pausing, AskedPromote: Running, AskedCancel: Cancelling,
 		StepBegan: Running, Tripped: SystemPaused, LastPassed: Completed,
+		DrainBegan: Running, GlassBroken: SystemPaused,
 	},
-	Pausing:      {Halted: Paused, AskedResume: Running, AskedCancel: Cancelling},
-	Paused:       {AskedResume: Running, AskedPromote: Running, AskedCancel: Cancelling},
-	SystemPaused: {AskedResume: Running, AskedPromote: Running, AskedCancel: Cancelling, AskedPause: Paused, RetryCame: Running},
+	Pausing:      {Halted: Paused, AskedResume: Running, AskedCancel: Cancelling, GlassBroken: SystemPaused},
+	Paused:       {AskedResume: Running, AskedPromote: Running, AskedCancel: Cancelling, GlassBroken: Paused},
+	SystemPaused: {AskedResume: Running, AskedPromote: Running, AskedCancel: Cancelling, AskedPause: Paused, RetryCame: Running, GlassBroken: SystemPaused},
 	Cancelling:   {SplitFrozen: Canceled},
 	Canceled:     {},
 	Completed:    {},

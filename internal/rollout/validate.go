@@ -29,6 +29,7 @@ const (
 	MaxReplicas = 10_000 // of one deployment
 	MaxBatches  = 1_000  // of a rolling rollout, one a target replica
 	MaxRules    = 20
+	MaxSigner   = 200 // characters of who signed a circuit breaker
 )
 
 // problems gathers Problems under a common prefix.
@@ -61,6 +62,9 @@ func (s Spec) Validate(t Timings) []Problem {
 		}
 	default:
 		ps.add("strategy", "no strategy", "give exactly one of canary, blueGreen and rolling")
+	}
+	if s.Breaker != nil {
+		validateBreaker(&ps, *s.Breaker, t)
 	}
 	for i, r := range s.Rules {
 		validateRule(&ps, fmt.Sprintf("metrics[%d]", i), r, t)

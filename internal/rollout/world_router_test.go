@@ -77,5 +77,5 @@ func (r *router) observed() Split {
 	if n := len(r.history); n > 0 {
 		g = r.history[n-1].generation
 	}
-	return Split{Held: r.held, Percent: r.served, Generation: g, Failing: r.failing}
+	return Split{Held: r.held, Percent: r.served, Generation: g, Failing: r.failing, Pending: r.lands != never}
 }

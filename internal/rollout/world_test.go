@@ -155,6 +155,11 @@ func (w *world) observe(r Rollout) Observed {
 		w.watch.queried(r, q)
 		o.Readings = append(o.Readings, w.meter.read(q, w.target.id, w.router.history))
 	}
+	for _, q := range WantsBreaker(r, w.now) {
+		got := w.meter.read(q, w.target.id, w.router.history)
+		w.watch.breakerRead(q, got)
+		o.Breaker = append(o.Breaker, got)
+	}
 	return o
 }
 

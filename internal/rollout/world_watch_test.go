@@ -20,6 +20,9 @@ type watch struct {
 	lastQuery time.Time
 	since     int // events before the script last did something
 
+	breaker []lookAt // what the breaker read at the last instant
+	drained bool     // the source of this rollout was given up by the engine
+
 	seenInfeasible int // parks on an operator's limit that a patient operator met
 }
 
@@ -32,7 +35,7 @@ func (v *watch) begin(j Journey) {
 	v.journey, v.total, v.lifts, v.lastQuery = j, j.Source+j.Target, 0, time.Time{}
 	v.sameSize = j.FinalTarget >= v.total && j.FinalSource == 0 && v.w.source.count(ready)+v.w.target.count(ready) >= v.total
 	v.w.source.touched, v.w.target.touched, v.w.target.pinnedMax = false, false, false
-	v.w.source.pinnedMax = false
+	v.w.source.pinnedMax, v.drained, v.breaker = false, false, nil
 }
 
 // disturbed says that replicas went by somebody else's doing.
@@ -53,6 +56,7 @@ func (v *watch) splitting(r Rollout, percent int) {
 	if v.w.router.held && v.w.router.asked == percent {
 		return // on its way already
 	}
+	v.splittingParked(r, percent)
 	if r.State == Pending || r.State.Terminal() || r.State == Pausing || r.State == Cancelling {
 		v.blame("split: asked for %d%% in %s", percent, r.State)
 	}
@@ -66,7 +70,7 @@ func (v *watch) splitting(r Rollout, percent int) {
 		if !v.forNow(r, percent) && (percent != r.Rung().Percent || target < r.Rung().Need) || target < enough(r, percent) {
 			v.blame("split: %d%% on a target with %d ready, step %d needs %d", percent, target, r.Step+1, r.Rung().Need)
 		}
-	case percent < served && (r.State == SystemPaused || r.State == Paused):
+	case percent < served && r.Trip == nil && (r.State == SystemPaused || r.State == Paused):
 		if n := r.Journey.NeedAt(percent); source < n.Source {
 			v.blame("split: held at %d%% with %d source replicas ready of %d", percent, source, n.Source)
 		}
@@ -141,6 +145,9 @@ func (v *watch) bounding(r Rollout, s *side, old, b Bounds) {
 		}
 		return
 	}
+	if held(r) && v.boundingHeld(r, old, b) {
+		return
+	}
 	if b.Min > old.Min || b.Max > old.Max {
 		v.blame("bounds: source raised from %v to %v", old, b)
 	}
@@ -179,6 +186,7 @@ func (v *watch) committed(old, r Rollout, events []Event) {
 		return
 	}
 	v.checkMove(old, r)
+	v.checkWayBack(old, r)
 	if r.State == Canceled || r.State == Completed {
 		v.checkEnd(r)
 	}
@@ -188,7 +196,7 @@ func (v *watch) committed(old, r Rollout, events []Event) {
 		}
 	}
 	v.checkTold(len(events))
-	if c := r.Condition; c != nil && old.Condition == nil && c.Category == MetricRegression && v.lastQuery.Before(r.SoakEnds()) {
+	if c := r.Condition; c != nil && old.Condition == nil && r.Trip == nil && c.Category == MetricRegression && v.lastQuery.Before(r.SoakEnds()) {
 		v.blame("gate: judged at %s before the soak's end %s", clock(v.lastQuery), clock(r.SoakEnds()))
 	}
 	if r.Condition != nil && r.Condition.Category == Internal {
@@ -236,7 +244,7 @@ func linked(from, to State, edges int) bool {
 }
 
 func happenings() []Happening {
-	return []Happening{AskedStart, AskedPause, AskedResume, AskedPromote, AskedCancel, SoakBegan, StepBegan, Halted, Tripped, RetryCame, SplitFrozen, LastPassed}
+	return []Happening{AskedStart, AskedPause, AskedResume, AskedPromote, AskedCancel, SoakBegan, StepBegan, Halted, Tripped, RetryCame, SplitFrozen, LastPassed, DrainBegan, GlassBroken}
 }
 
 // checkEnd checks what a finished rollout leaves.
@@ -297,7 +305,7 @@ func (v *watch) checkPassed(old, r Rollout, i int) {
 			v.blame("step %d passed with %s %s", i+1, row.Rule.Metric, row.Verdict)
 		}
 	}
-	if len(r.Spec.Rules) > 0 && (len(r.Steps[i].Rows) != len(r.Spec.Rules) || !v.lastQuery.Equal(v.w.now) || v.lastQuery.Before(old.SoakEnds())) {
+	if len(r.Spec.Rules) > 0 && (len(r.Steps[i].Rows) != len(r.Spec.Rules) || !v.lastQuery.Equal(v.w.now) && !v.drained || v.lastQuery.Before(old.SoakEnds())) {
 		v.blame("step %d passed without a judgement after its soak", i+1)
 	}
 	v.checkOrder(i)
@@ -318,7 +326,7 @@ func (v *watch) checkOrder(i int) {
 		order[e.Type], at[e.Type] = n+1, e.At
 	}
 	last := 0
-	for _, t := range []EventType{EventTargetScaled, EventTargetReady, EventPropagated, EventSourceDrained} {
+	for _, t := range v.stages(i) {
 		if order[t] <= last {
 			v.blame("order: step %d passed without %s in its place", i+1, t)
 		}
