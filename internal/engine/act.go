@@ -113,7 +113,7 @@ func (e *Engine) setBounds(ctx context.Context, r rollout.Rollout, effect rollou
 }
 
 func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, effect rollout.Effect) error {
-	percent := effect.Percent
+	percent, wrote := effect.Percent, uint64(0)
 	err := e.bring(ctx, r, effect.Seen, func() (rollout.Change, error) {
 		ep, err := e.Store.Endpoint(ctx, r.EndpointID)
 		if err != nil {
@@ -121,6 +121,7 @@ func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, effect rollout
 		}
 		p := rollout.Pair{RolloutID: r.ID, Source: r.Spec.Source, Target: r.Spec.Target, Percent: percent}
 		if ep.Pair != nil {
+			wrote = ep.Generation
 			if *ep.Pair == (rollout.Pair{RolloutID: p.RolloutID, Source: p.Source, Target: p.Target, Percent: percent, Share: ep.Pair.Share}) {
 				return rollout.Change{}, nil
 			}
@@ -129,6 +130,7 @@ func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, effect rollout
 			p.Share = e.pairShare(ctx, ep, r)
 		}
 		ep.Pair, ep.Generation, ep.UpdatedAt = &p, e.routes.next(), e.Now()
+		wrote = ep.Generation
 		return rollout.Change{Endpoints: []rollout.Endpoint{ep}}, nil
 	})
 	if err != nil {
@@ -140,7 +142,7 @@ func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, effect rollout
 		// The routers keep the old split, and so must the record: otherwise the next
 		// route that they take, for whatever reason, would move the traffic of a
 		// rollout that is parked by then.
-		if back := e.followServed(ctx, r); back != nil {
+		if back := e.followServed(ctx, r, wrote); back != nil {
 			err = errors.Join(err, back)
 		}
 	}
@@ -148,12 +150,13 @@ func (e *Engine) setSplit(ctx context.Context, r rollout.Rollout, effect rollout
 }
 
 // followServed makes the recorded pair of a rollout the one that is served. Routers
-// that serve nothing, after a restart, shall take up the split that was recorded last.
-func (e *Engine) followServed(ctx context.Context, r rollout.Rollout) error {
+// that serve nothing, after a restart, shall take up the split that was recorded last. A
+// split that somebody else has written since the given generation is theirs.
+func (e *Engine) followServed(ctx context.Context, r rollout.Rollout, wrote uint64) error {
 	served, ok := e.Router.Serving(r.EndpointID)
 	err := e.update(ctx, func() (rollout.Change, error) {
 		ep, err := e.Store.Endpoint(ctx, r.EndpointID)
-		if err != nil || ep.Pair == nil || ep.Pair.RolloutID != r.ID {
+		if err != nil || ep.Pair == nil || ep.Pair.RolloutID != r.ID || ep.Generation != wrote {
 			return rollout.Change{}, err
 		}
 		pair := served.Pair
@@ -211,7 +214,7 @@ func (e *Engine) pairShare(ctx context.Context, ep rollout.Endpoint, r rollout.R
 // the weight of one ready replica is its deployment's share divided by the ready
 // replicas. The other members' weights are not touched.
 func (e *Engine) releaseSplit(ctx context.Context, r rollout.Rollout, percent int) error {
-	err := e.update(ctx, func() (rollout.Change, error) {
+	err := e.bring(ctx, r, nil, func() (rollout.Change, error) {
 		ep, err := e.Store.Endpoint(ctx, r.EndpointID)
 		if err != nil {
 			return rollout.Change{}, err

@@ -113,10 +113,11 @@ func (e *Engine) Endpoint(ctx context.Context, id string) (rollout.Endpoint, err
 type EndpointChange struct {
 	Visibility *string
 	Split      *[]rollout.Weight
+	BreakGlass *BreakGlass // edits the split although a rollout holds it
 }
 
 // UpdateEndpoint changes an endpoint. Its split is refused while a rollout holds
-// the lock.
+// the lock, unless the glass is broken.
 func (e *Engine) UpdateEndpoint(ctx context.Context, by Caller, id, etag string, set EndpointChange) (rollout.Endpoint, error) {
 	err := e.update(ctx, func() (rollout.Change, error) {
 		ep, err := e.Endpoint(ctx, id)
@@ -125,6 +126,12 @@ func (e *Engine) UpdateEndpoint(ctx context.Context, by Caller, id, etag string,
 		}
 		if err := checkETag(etag, "endpoint", id, ep.Version); err != nil {
 			return rollout.Change{}, err
+		}
+		if set.BreakGlass != nil && ep.ActiveRollout != "" {
+			if set.Split == nil || set.Visibility != nil {
+				return rollout.Change{}, invalid("sluice.breakGlass", "breaking the glass edits trafficSplit, and nothing else in the same request")
+			}
+			return e.breakGlass(ctx, by, ep, *set.Split, *set.BreakGlass)
 		}
 		var paths []string
 		if set.Visibility != nil {
@@ -143,10 +150,16 @@ func (e *Engine) UpdateEndpoint(ctx context.Context, by Caller, id, etag string,
 		ep.UpdatedAt = e.Now()
 		return rollout.Change{Endpoints: []rollout.Endpoint{ep}, Events: []rollout.Event{e.endpointEvent(ep, by, "endpoint.updated", paths)}}, nil
 	})
-	if err != nil {
+	var refused *Error
+	if errors.As(err, &refused) {
 		return rollout.Endpoint{}, err
 	}
-	if err := e.routes.apply(ctx, id); err != nil {
+	if err != nil { // the store may have kept it and lost the answer: the routers follow the record
+		return rollout.Endpoint{}, errors.Join(err, e.routes.apply(ctx, id))
+	}
+	err = e.routes.apply(ctx, id)
+	e.pokeEndpoint(ctx, id) // a rollout whose split was edited follows it at once
+	if err != nil {
 		return rollout.Endpoint{}, fmt.Errorf("the change is stored, but the gateway cannot be told: %w", err)
 	}
 	return e.Endpoint(ctx, id)
@@ -156,6 +169,11 @@ func (e *Engine) checkSplit(ctx context.Context, ep rollout.Endpoint, split []ro
 	if ep.ActiveRollout != "" {
 		return e.locked(ctx, ep, "cannot update traffic_split while rollout %s is active (%s); let it end, or cancel it")
 	}
+	return e.checkWeights(ctx, ep, split)
+}
+
+// checkWeights refuses a split that cannot be served as written.
+func (e *Engine) checkWeights(ctx context.Context, ep rollout.Endpoint, split []rollout.Weight) error {
 	known, err := e.Store.Deployments(ctx, ep.ID)
 	if err != nil {
 		return err

@@ -27,11 +27,11 @@ func (e *Engine) NewKey(name string, scopes []rollout.Scope) (key rollout.Key, s
 		return key, "", invalid("name", "give the key a name of at most 128 characters, for the audit trail")
 	}
 	if len(scopes) == 0 {
-		return key, "", invalid("scopes", "give at least one scope of read, operate, admin")
+		return key, "", invalid("scopes", "give at least one scope of read, operate, admin, break-glass")
 	}
 	for _, s := range scopes {
-		if s != rollout.ScopeRead && s != rollout.ScopeOperate && s != rollout.ScopeAdmin {
-			return key, "", invalid("scopes", "scope %q is unknown; use read, operate or admin", s)
+		if !s.Known() {
+			return key, "", invalid("scopes", "scope %q is unknown; use read, operate, admin or break-glass", s)
 		}
 	}
 	var b [32]byte

@@ -37,15 +37,22 @@ func (e *Engine) observe(ctx context.Context, r rollout.Rollout, failing string,
 	if o.Capacity, _, err = e.capacity(ctx, source, target); err != nil {
 		return o, err
 	}
-	for _, q := range rollout.Wants(r, now) {
+	o.Readings, o.Breaker = e.read(ctx, rollout.Wants(r, now)), e.read(ctx, rollout.WantsBreaker(r, now))
+	return o, nil
+}
+
+// read asks the meter; what it does not answer is a gap, which says nothing.
+func (e *Engine) read(ctx context.Context, queries []rollout.Query) []rollout.Reading {
+	var out []rollout.Reading
+	for _, q := range queries {
 		reading, err := e.Meter.Read(ctx, q)
 		if err != nil {
 			e.Logger.Warn("read the meter", "deployment", q.Deployment, "metric", q.Metric, "error", err)
-			reading = rollout.Reading{} // a gap: not complete
+			reading = rollout.Reading{}
 		}
-		o.Readings = append(o.Readings, reading)
+		out = append(out, reading)
 	}
-	return o, nil
+	return out
 }
 
 func (e *Engine) observeSide(ctx context.Context, r rollout.Rollout, d rollout.Deployment, now time.Time) (rollout.Side, error) {
@@ -73,6 +80,7 @@ func (e *Engine) observeSplit(ctx context.Context, r rollout.Rollout, failing st
 		return s, err
 	}
 	if s.Held {
+		s.Pending = s.Percent != ep.Pair.Percent
 		s.Generation = ep.Generation // as it was set: later routes only follow the fleet
 	}
 	if r.State == rollout.Cancelling || r.Phase == rollout.PhaseReleasing {

@@ -93,6 +93,15 @@ func (e *Engine) valid(s rollout.Spec) error {
 			return invalid(fmt.Sprintf("metrics[%d].window", i), "window %s is longer than the %s that the meter remembers", w, LongestWindow)
 		}
 	}
+	if s.Breaker == nil {
+		return nil
+	}
+	for i, r := range s.Breaker.Rules {
+		// The look before the newest reaches one spacing further back.
+		if w := e.Timings.WindowOf(r) + e.Timings.BreakerEvery(); w > LongestWindow {
+			return invalid(fmt.Sprintf("sluice.circuitBreaker.rules[%d].window", i), "window %s and the %s to the look before are longer than the %s that the meter remembers", e.Timings.WindowOf(r), e.Timings.BreakerEvery(), LongestWindow)
+		}
+	}
 	return nil
 }
 

@@ -70,15 +70,26 @@ type Deployment struct {
 	UpdatedAt   time.Time   `json:"updatedAt"`
 }
 
-// Scope is what an API key may do. A wider one includes the narrower.
+// Scope is what an API key may do. Of read, operate and admin a wider one includes the
+// narrower.
 type Scope string
 
-// The scopes, narrow to wide.
+// The scopes, narrow to wide; break-glass stands apart: no other includes it, and it
+// includes none.
 const (
-	ScopeRead    Scope = "read"    // look
-	ScopeOperate Scope = "operate" // change endpoints, deployments and rollouts
-	ScopeAdmin   Scope = "admin"   // keys
+	ScopeRead       Scope = "read"        // look
+	ScopeOperate    Scope = "operate"     // change endpoints, deployments and rollouts
+	ScopeAdmin      Scope = "admin"       // keys
+	ScopeBreakGlass Scope = "break-glass" // edit a split that a rollout holds
 )
+
+// width orders the scopes of which a wider one includes the narrower; 0 for the others.
+func (s Scope) width() int {
+	return map[Scope]int{ScopeRead: 1, ScopeOperate: 2, ScopeAdmin: 3}[s]
+}
+
+// Known reports whether there is such a scope.
+func (s Scope) Known() bool { return s == ScopeBreakGlass || s.width() > 0 }
 
 // Key is the stored record of an API key. The secret itself is never stored.
 type Key struct {
@@ -93,9 +104,8 @@ type Key struct {
 
 // Allows reports whether the key may do what the scope stands for.
 func (k Key) Allows(s Scope) bool {
-	rank := map[Scope]int{ScopeRead: 1, ScopeOperate: 2, ScopeAdmin: 3}
 	for _, have := range k.Scopes {
-		if rank[have] >= rank[s] {
+		if have == s || s.width() > 0 && have.width() >= s.width() {
 			return true
 		}
 	}
