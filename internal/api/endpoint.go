@@ -57,6 +57,7 @@ type UpdateEndpoint struct {
 	Name         *string          `json:"name,omitempty"`
 	Visibility   *string          `json:"visibility,omitempty"`
 	TrafficSplit *[]TrafficWeight `json:"trafficSplit,omitempty"`
+	Sluice       *EndpointEdit    `json:"sluice,omitempty"`
 }
 
 // WhoAmI is the answer of GET /whoami; its names are snake_case by contract.

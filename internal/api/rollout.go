@@ -17,6 +17,9 @@ type RolloutSpec struct {
 type SpecExtra struct {
 	Digest string `json:"digest,omitempty"` // of the spec that a door planned; kept and shown, so a retry finds its first try
 	Origin string `json:"origin,omitempty"` // who asked: a commit, a pull request, a workspace
+
+	HoldSource     bool            `json:"holdSourceUntilComplete,omitempty"` // keep the source whole until the last gate
+	CircuitBreaker *CircuitBreaker `json:"circuitBreaker,omitempty"`          // an automatic way back; implies holdSourceUntilComplete
 }
 
 // Canary moves traffic in staged percents.
@@ -161,6 +164,9 @@ type RolloutExtra struct {
 	FinalTarget int          `json:"finalTargetReplicas"`
 	Attempts    int          `json:"attempts"` // gate evaluations of the current step
 	RetryAt     *Time        `json:"retryAt,omitempty"`
+	HeldSource  bool         `json:"heldSource,omitempty"`  // the source keeps its full size for now
+	Trip        *BreakerTrip `json:"breakerTrip,omitempty"` // the circuit breaker took the target's traffic away
+	Drift       *Drift       `json:"drift,omitempty"`       // a person broke the glass
 	RetryUntil  *Time        `json:"retryUntil,omitempty"`
 	ActualShare *float64     `json:"actualShare,omitempty"` // of the pair's answers, pinned requests left out, those of the target since the last shift, 0 to 1; absent below 20
 }

@@ -200,7 +200,7 @@ func (d *decider) confirmedByPeeks(breached []int) bool {
 // pass records the step and goes on to the next, or to the end. A source that was held
 // whole until the last gate is drained first.
 func (d *decider) pass() {
-	if d.r.Last() && d.r.holdsSource() {
+	if d.r.Last() && d.r.HoldsSource() {
 		d.letGo()
 		return
 	}

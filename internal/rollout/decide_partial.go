@@ -115,7 +115,7 @@ func (d *decider) advance(rung Rung) bool {
 // target a place: a promote, or a park in between, may have come before the drain.
 func (d *decider) makeRoom() bool {
 	percent, t := d.r.Percent, d.o.Target
-	if d.r.holdsSource() {
+	if d.r.HoldsSource() {
 		return false // it gives nothing back before the last gate
 	}
 	if d.o.Capacity.Shared != SharedHardware || percent <= d.r.Journey.Seed || percent >= d.r.Rung().Percent || t.serving() < d.need().Target {

@@ -142,7 +142,7 @@ func (d *decider) propagate() {
 		return
 	}
 	d.tell(d.r.event(d.now, EventPropagated, "routing converged at %d%%", d.r.Percent))
-	if d.r.holdsSource() {
+	if d.r.HoldsSource() {
 		d.soakWhole()
 		return
 	}
@@ -175,7 +175,7 @@ func (d *decider) drain() {
 			d.enter(PhaseChecking) // for the rest: a share for now is neither soaked nor judged
 			return
 		}
-		if d.r.judged() {
+		if d.r.Judged() {
 			d.pass()
 			return
 		}

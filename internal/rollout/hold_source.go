@@ -13,13 +13,13 @@ func (j *Journey) holdSource() {
 	}
 }
 
-// holdsSource reports whether the source must still have its full size. Once its drain
+// HoldsSource reports whether the source must still have its full size. Once its drain
 // has begun it never has again, also where the last step is done again after that.
-func (r Rollout) holdsSource() bool { return r.Spec.HoldsSource() && !r.SourceReleased }
+func (r Rollout) HoldsSource() bool { return r.Spec.HoldsSource() && !r.SourceReleased }
 
-// judged reports whether the drain that is under way comes after the gate, and not
+// Judged reports whether the drain that is under way comes after the gate, and not
 // between the shift and the soak.
-func (r Rollout) judged() bool { return r.SourceReleased && !r.SteadySince.IsZero() }
+func (r Rollout) Judged() bool { return r.SourceReleased && !r.SteadySince.IsZero() }
 
 // keepWhole keeps a held source from shrinking with its traffic: its floor is raised
 // to the size that it had, before any traffic leaves it. It reports whether that is
@@ -27,7 +27,7 @@ func (r Rollout) judged() bool { return r.SourceReleased && !r.SteadySince.IsZer
 func (d *decider) keepWhole() bool {
 	b := d.o.Source.Bounds
 	floor := min(d.r.Journey.Source, b.Max) // an operator's lower maximum wins
-	if !d.r.holdsSource() || b.Min >= floor {
+	if !d.r.HoldsSource() || b.Min >= floor {
 		return false
 	}
 	d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Source, Min: ptr(floor)})

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
@@ -73,11 +74,26 @@ func (s *Server) updateEndpoint(ctx context.Context, c *call) (any, error) {
 	if in.Name != nil && *in.Name != ep.Name && *in.Name != s.Engine.QualifiedName(ep) {
 		return nil, badRequest("name", "an endpoint cannot be renamed: clients call it by its name")
 	}
+	if in.Sluice != nil && in.Sluice.BreakGlass != nil {
+		if err := mayBreakGlass(c.key); err != nil {
+			return nil, err
+		}
+		set.BreakGlass = &engine.BreakGlass{Reason: in.Sluice.BreakGlass.Reason}
+	}
 	ep, err = s.Engine.UpdateEndpoint(ctx, c.caller(), ep.ID, in.ETag, set)
 	if err != nil {
 		return nil, err
 	}
 	return s.viewEndpoint(ctx, ep)
+}
+
+// mayBreakGlass refuses a key without the scope of its own that an edit of a locked
+// split takes; an administrator's key does not have it either.
+func mayBreakGlass(key rollout.Key) error {
+	if key.Allows(rollout.ScopeBreakGlass) {
+		return nil
+	}
+	return &api.Error{Status: http.StatusForbidden, Code: api.CodePermissionDenied, Message: "key " + key.Name + " lacks the scope " + string(rollout.ScopeBreakGlass) + ", which no other scope includes; make a key for it with: sluice keys create NAME --scopes operate,break-glass"}
 }
 
 // endpointChange applies an update mask: without one the populated fields are set,

@@ -19,8 +19,13 @@ func (s *Server) whoami(_ context.Context, c *call) (any, error) {
 	return api.WhoAmI{
 		APIKeyID: c.key.ID, OrganizationID: p.Organization, OrganizationName: p.Organization,
 		ProjectID: p.ID, ProjectName: p.Name, ProjectSlug: p.Slug,
-		Sluice: &api.WhoAmIExtra{Version: s.Version, Capabilities: []string{"event-stream", "idempotency-keys", "keys", "spec-echo"}, Scopes: scopes, Timings: &t},
+		Sluice: &api.WhoAmIExtra{Version: s.Version, Capabilities: capabilities(), Scopes: scopes, Timings: &t},
 	}, nil
+}
+
+// capabilities are what this engine can do beyond the platform.
+func capabilities() []string {
+	return []string{"event-stream", "idempotency-keys", "keys", "spec-echo", api.CapabilityHoldSource, api.CapabilityCircuitBreaker, api.CapabilityBreakGlass}
 }
 
 // none answers a list of something that this engine never has.

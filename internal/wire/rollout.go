@@ -141,6 +141,9 @@ func extraToAPI(r rollout.Rollout) *api.RolloutExtra {
 		Attempts:    r.Attempts,
 		RetryAt:     api.AtOrNil(r.RetryAt),
 		RetryUntil:  api.AtOrNil(r.RetryUntil),
+		HeldSource:  r.Spec.HoldsSource() && !r.SourceReleased && !r.State.Terminal(),
+		Trip:        tripToAPI(r),
+		Drift:       driftToAPI(r),
 	}
 	if !r.State.Terminal() {
 		out.Phase, out.PhaseSince = string(r.Phase), api.AtOrNil(r.PhaseSince)
@@ -197,8 +200,11 @@ func nextInStep(r rollout.Rollout) (time.Time, string) {
 	case rollout.PhaseShifting:
 		return time.Time{}, fmt.Sprintf("the routers serve %d%%", rung.Percent)
 	case rollout.PhasePropagating:
-		return r.PhaseSince.Add(r.Timings.Propagation), fmt.Sprintf("the source drains to %d replica(s)", rung.Source)
+		return r.PhaseSince.Add(r.Timings.Propagation), afterPropagation(r)
 	case rollout.PhaseDraining:
+		if r.Judged() {
+			return time.Time{}, fmt.Sprintf("the source is down to %d replica(s), then the last step passes", rung.Source)
+		}
 		return time.Time{}, fmt.Sprintf("the source is down to %d replica(s), then the soak of %s begins", rung.Source, r.Journey.Soak)
 	case rollout.PhaseSoaking:
 		if len(r.Spec.Rules) > 0 {
@@ -218,7 +224,17 @@ func nextInStep(r rollout.Rollout) (time.Time, string) {
 	return time.Time{}, ""
 }
 
+func afterPropagation(r rollout.Rollout) string {
+	if r.HoldsSource() {
+		return fmt.Sprintf("the soak of %s begins; the source stays at its %d replica(s)", r.Journey.Soak, r.Journey.Source)
+	}
+	return fmt.Sprintf("the source drains to %d replica(s)", r.Rung().Source)
+}
+
 func afterPass(r rollout.Rollout) string {
+	if r.Last() && r.HoldsSource() {
+		return "the source drains, then the last step passes"
+	}
 	if r.Last() {
 		return "the last step passes and the rollout completes"
 	}

@@ -38,7 +38,10 @@ func SpecFromAPI(in api.RolloutSpec) (rollout.Spec, []rollout.Problem) {
 		out.FinalSource = *in.FinalSourceReplicas
 	}
 	if in.Sluice != nil {
-		out.Digest, out.Origin = in.Sluice.Digest, in.Sluice.Origin
+		out.Digest, out.Origin, out.HoldSource = in.Sluice.Digest, in.Sluice.Origin, in.Sluice.HoldSource
+		if b := in.Sluice.CircuitBreaker; b != nil {
+			out.Breaker = c.breaker(*b)
+		}
 	}
 	out.Strategy = c.strategy(in)
 	if in.Canary != nil {
@@ -153,9 +156,7 @@ func SpecToAPI(s rollout.Spec) api.RolloutSpec {
 	if s.FinalSource != 0 {
 		out.FinalSourceReplicas = ptr(s.FinalSource)
 	}
-	if s.Digest != "" || s.Origin != "" {
-		out.Sluice = &api.SpecExtra{Digest: s.Digest, Origin: s.Origin}
-	}
+	out.Sluice = extraOfSpec(s)
 	switch s.Strategy {
 	case rollout.Canary:
 		out.Canary = canaryToAPI(s)
