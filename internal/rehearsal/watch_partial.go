@@ -24,7 +24,7 @@ func (v *watch) keptForNow(r rollout.Rollout, old, b rollout.Bounds) {
 	if floor < old.Min && (floor-v.plan.FinalSource)*left < (v.plan.Source-v.plan.FinalSource)*(100-percent) {
 		v.blame(3, "the source is drained to %d at %d%%, a part of a step: of %d, with %d to stay", floor, percent, v.plan.Source, v.plan.FinalSource)
 	}
-	if total := v.plan.Source + v.plan.Target; floor < old.Min && floor+ready < total {
+	if total := v.plan.Source + v.plan.Target; floor < min(old.Min, v.plan.Source) && floor+ready < total {
 		v.blame(1, "the source is drained to %d with %d target replica(s) ready, a part of a step: %d stood", floor, ready, total)
 	}
 }

@@ -154,7 +154,7 @@ func (v *watch) bounding(r Rollout, s *side, old, b Bounds) {
 	if n := r.Journey.NeedAt(v.w.router.served); b.Max < n.Source || b.Min < min(old.Min, n.Source) {
 		v.blame("bounds: source drained to %v, its share at %d%% needs %d", b, v.w.router.served, n.Source)
 	}
-	if total := v.w.target.count(ready) + b.Min; r.Limit != nil && b.Min < old.Min && total < r.Journey.Source+r.Journey.Target {
+	if total := v.w.target.count(ready) + b.Min; r.Limit != nil && b.Min < min(old.Min, r.Journey.Source) && total < r.Journey.Source+r.Journey.Target {
 		v.blame("bounds: source drained to %v at a part of the step's share: %d replicas are left of %d", b, total, r.Journey.Source+r.Journey.Target)
 	}
 	if b.Max < r.Spec.FinalSource {
