@@ -37,7 +37,7 @@ var rooms = map[string][]string{
 	"internal/gateway":         {"internal/rollout", "internal/meter"},
 	"internal/modelserver":     {},
 	"internal/probe":           {},
-	"internal/server":          {"internal/engine", "internal/api", "internal/render", "internal/rollout", "internal/wire"},
+	"internal/server":          {"internal/engine", "internal/api", "internal/render", "internal/rollout", "internal/wire", "internal/planning"}, // what traffic says of a plan is worked out once, for every door
 	"internal/policy":          {},
 	"internal/render":          {"internal/rollout", "internal/planning", "internal/api", "internal/policy"}, // a verdict is shown at every door
 	"internal/serve": {

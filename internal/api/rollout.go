@@ -210,6 +210,12 @@ type PreviewExtra struct {
 	Feasible     bool         `json:"feasible"`
 	Shortfall    string       `json:"shortfall,omitempty"` // what is missing when not feasible
 	Timings      Timings      `json:"timings"`
+
+	SourceRequestsPerSecond float64  `json:"sourceRequestsPerSecond"` // over the last minute
+	TargetRequestsPerSecond float64  `json:"targetRequestsPerSecond"`
+	ColdStart               Duration `json:"coldStart"`          // budget of one start of the target's config
+	LeastTime               Duration `json:"leastTime"`          // the waits alone, no step retried
+	TimeWithColdStarts      Duration `json:"timeWithColdStarts"` // with a whole budget for each step that starts replicas
 }
 
 // Warning is a preview's remark. Codes are an open vocabulary.

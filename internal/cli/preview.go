@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
@@ -38,6 +39,9 @@ func remarks(spec api.RolloutSpec, p api.Preview) []string {
 		seed = *p.EstimatedSeedPercent
 	}
 	lines := []string{fmt.Sprintf("now: source %d replica(s), target %d, the pair stands at %d/%d", p.SourceReplicas, p.TargetReplicas, 100-seed, seed)}
+	if x := p.Sluice; x != nil && x.ColdStart > 0 {
+		lines = append(lines, fmt.Sprintf("time: at least %s; %s if each step that starts replicas takes the config's whole cold start budget of %s", planning.Span(time.Duration(x.LeastTime)), planning.Span(time.Duration(x.TimeWithColdStarts)), planning.Span(time.Duration(x.ColdStart))))
+	}
 	if out := planning.LeftOut(spec, p); len(out) > 0 {
 		steps := make([]string, 0, len(out))
 		for _, percent := range out {

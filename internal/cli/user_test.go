@@ -321,3 +321,15 @@ func withoutStreams(t *testing.T, s shell) shell {
 	t.Cleanup(front.Close)
 	return shell{t, map[string]string{"SLUICE_ENGINE_URL": front.URL, "SLUICE_API_KEY": s.env["SLUICE_API_KEY"]}}
 }
+
+// A rollout on a thin endpoint parked after its first soak; the preview knows it before.
+func TestAPreviewTellsThatTheGateWouldLackSamples(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
+	s.run("deploy", "m/new", "--endpoint", "chat", "--min-replicas", "0", "--max-replicas", "0").exits(0)
+	preview := []string{"rollout", "new", "--canary", "--metric", "router_latency", "--metric-stat", "p99", "--metric-max-regression", "25", "--preview"}
+	s.run(preview...).exits(0, "! GATE_NEEDS_TRAFFIC: the pair had no request in the last minute", "time: at least ", "cold start budget of ")
+	require.Equal(t, http.StatusOK, chat(t, s, "demo/chat"))
+	r := s.run(preview...).exits(0, "! GATE_SAMPLES_SHORT: at 5 % of ", "router_latency p99 has its 100 sample(s) in ", "step 1 would park METRICS_UNAVAILABLE")
+	require.NotContains(t, r.out, "GATE_NEEDS_TRAFFIC")
+}

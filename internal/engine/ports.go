@@ -68,9 +68,8 @@ type Rate struct {
 	PerSecond float64
 }
 
-// LongestWindow is the longest window that a metric rule may have: the meter has to
-// remember all of it, with the ingestion lag and the confirmation.
-const LongestWindow = 30 * time.Minute
+// LongestWindow is the longest window that a metric rule may have.
+const LongestWindow = rollout.LongestWindow
 
 // UsageMemory is how far back Usage reaches at most.
 const UsageMemory = 12 * time.Minute

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
@@ -291,6 +292,9 @@ type Preview struct {
 	Shared    rollout.HardwareShare
 	PeakBoth  int
 	FirstSeed bool // the first custom step is at the standing share
+
+	SourceRate, TargetRate Rate          // over the last minute
+	ColdStart              time.Duration // budget of one start of the target's config
 }
 
 // PreviewRollout resolves a spec on what stands, without writing anything.
@@ -318,6 +322,8 @@ func (e *Engine) PreviewRollout(ctx context.Context, endpoint string, s rollout.
 	v.Free, v.Hardware, v.Shared = capacity.Free, hardware, capacity.Shared
 	v.Extra = j.Extra(v.Shared)
 	v.PeakBoth, _ = j.Peak()
+	v.SourceRate, v.TargetRate = e.Meter.Rate(s.Source, time.Minute), e.Meter.Rate(s.Target, time.Minute)
+	v.ColdStart = e.serving[p.target.Config].ColdStart
 	return v, nil
 }
 

@@ -115,7 +115,7 @@ func gateFindings(l *list, s rollout.Spec, t rollout.Timings, j Journey) {
 			continue
 		}
 		l.add(GateLowSamplesNote, Info, fmt.Sprintf("metrics[%d]", i),
-			fmt.Sprintf("%s needs %d requests a side in %s: about %s requests a second on the pair at step %d, or the rollout parks as METRICS_UNAVAILABLE", metricName(g.Rule), g.SamplesNeeded, Span(g.Window), rate(g.RequestsPerSecond), g.BusiestStep),
+			fmt.Sprintf("%s needs %d requests a side in %s: about %s requests a second on the pair at step %d, or the rollout parks as METRICS_UNAVAILABLE", MetricName(g.Rule), g.SamplesNeeded, Span(g.Window), rate(g.RequestsPerSecond), g.BusiestStep),
 			"widen the window, start with a larger step, or gate on a lower percentile if traffic is thinner than that")
 	}
 	if last := j.Steps[len(j.Steps)-1]; !last.Gated {
@@ -136,7 +136,8 @@ func surgeText(st Step) string {
 	return fmt.Sprintf("step %d starts %d target replicas at once", st.Number, *st.surge)
 }
 
-func metricName(r rollout.Rule) string {
+// MetricName is a rule's metric with its percentile, if it has one.
+func MetricName(r rollout.Rule) string {
 	if r.Stat == rollout.StatPercentile {
 		return fmt.Sprintf("%s p%d", r.Metric, r.Percentile)
 	}

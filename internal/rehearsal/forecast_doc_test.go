@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
 
@@ -28,7 +29,7 @@ func TestTheManualIsComplete(t *testing.T) {
 			}
 		}
 	}
-	for _, v := range []any{Report{}, Forecast{}, Parked{}, Tally{}, StepTimes{}, PartTimes{}, GateNeed{}, Outlook{}, Spread{}, ParkChance{}, Played{}} {
+	for _, v := range []any{Report{}, Forecast{}, Parked{}, Tally{}, StepTimes{}, PartTimes{}, planning.GateNeed{}, Outlook{}, Spread{}, ParkChance{}, Played{}} {
 		for f := range reflect.TypeOf(v).Fields() {
 			if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); key != "" {
 				assert.Contains(t, manual, key)

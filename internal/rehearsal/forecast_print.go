@@ -8,23 +8,24 @@ import (
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
 
 // Report is all that sluice rehearse says of a plan. Its JSON is documented in
 // docs/rehearse.md.
 type Report struct {
-	Address  string     `json:"address"`
-	Source   string     `json:"source"`
-	Target   string     `json:"target"`
-	Facts    string     `json:"facts"` // where they are from
-	Virtual  bool       `json:"virtual"`
-	Assumed  []string   `json:"assumed"` // what no fact tells
-	Faults   []string   `json:"faults"`
-	Rate     float64    `json:"requestRate"`
-	Forecast Forecast   `json:"forecast"`
-	Needs    []GateNeed `json:"needs"`
-	Outlook  *Outlook   `json:"outlook,omitempty"`
+	Address  string              `json:"address"`
+	Source   string              `json:"source"`
+	Target   string              `json:"target"`
+	Facts    string              `json:"facts"` // where they are from
+	Virtual  bool                `json:"virtual"`
+	Assumed  []string            `json:"assumed"` // what no fact tells
+	Faults   []string            `json:"faults"`
+	Rate     float64             `json:"requestRate"`
+	Forecast Forecast            `json:"forecast"`
+	Needs    []planning.GateNeed `json:"needs"`
+	Outlook  *Outlook            `json:"outlook,omitempty"`
 }
 
 // NewReport puts a report together. outlook is nil for a single run.
@@ -149,17 +150,17 @@ func (p *page) needs(r Report) {
 		return
 	}
 	p.line("")
-	p.line("what the gates need, at %s requests a second:", rated(r.Rate))
+	p.line("what the gates need, at %s requests a second:", planning.RateText(r.Rate))
 	rows := [][]string{{"step", "gate", "samples", "window", "smallest rate", "for 95 of 100", ""}}
 	for _, n := range r.Needs {
 		rows = append(rows, []string{
 			strconv.Itoa(n.Step), n.Rule, fmt.Sprintf("%d of the %s's %d%%", n.Samples, n.Side, n.Share), render.Waited(time.Duration(n.Window)),
-			rated(n.Average) + "/s", rated(n.Sure) + "/s", n.Verdict,
+			planning.RateText(n.Average) + "/s", planning.RateText(n.Sure) + "/s", n.Verdict,
 		})
 	}
 	p.table(rows)
 	for _, n := range r.Needs {
-		if n.Verdict != Enough {
+		if n.Verdict != planning.Enough {
 			p.line("! %s", n.Text(r.Rate))
 		}
 	}

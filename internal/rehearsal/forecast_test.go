@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
@@ -247,7 +248,7 @@ func TestTheSmallestTrafficOfAGateIsWhereItBeginsToJudge(t *testing.T) {
 	f := foretold(t, p, 1)
 	needs := p.Needs(f)
 	require.Len(t, needs, 1, "at 100 % a regression judges nothing")
-	require.Equal(t, TooFew, needs[0].Verdict)
+	require.Equal(t, planning.TooFew, needs[0].Verdict)
 	require.Equal(t, "step 1: at 5 % of 2 requests a second the router_latency p99 gate needs 16m40s; your window is 5m: it will park METRICS_UNAVAILABLE", needs[0].Text(2))
 	require.Equal(t, "METRICS_UNAVAILABLE", f.Parked.Category)
 	require.InDelta(t, 6.67, needs[0].Average, 0.01)

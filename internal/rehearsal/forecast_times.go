@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
 
@@ -140,7 +141,7 @@ func gateNote(r rollout.Rollout, step int) string {
 }
 
 func rowNote(row rollout.Row) string {
-	name := ruleName(row.Rule)
+	name := planning.MetricName(row.Rule)
 	reading := ""
 	if row.TargetValue != nil {
 		reading = " " + measure(row.Rule.Metric, *row.TargetValue)
@@ -161,13 +162,6 @@ func rowNote(row rollout.Row) string {
 		note = " (" + row.Note + ")"
 	}
 	return fmt.Sprintf("%s%s %s: %s%s", name, reading, n, verdict, note)
-}
-
-func ruleName(r rollout.Rule) string {
-	if r.Stat == rollout.StatPercentile {
-		return fmt.Sprintf("%s p%d", r.Metric, r.Percentile)
-	}
-	return string(r.Metric)
 }
 
 func measure(m rollout.Metric, v float64) string {

@@ -77,6 +77,10 @@ type Threshold struct {
 	Value    float64  `json:"value"` // in the metric's unit
 }
 
+// LongestWindow is the longest window that a metric rule may have: the meter has to
+// remember all of it, with the ingestion lag and the confirmation.
+const LongestWindow = 30 * time.Minute
+
 // Timings are the waits an engine runs by. They are configuration of the engine;
 // a rollout keeps those it was created under.
 type Timings struct {

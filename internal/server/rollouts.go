@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engine"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/wire"
 )
@@ -210,15 +210,14 @@ func (s *Server) actualShare(r rollout.Rollout) (share float64, ok bool) {
 
 // Warning codes of a preview.
 const (
-	warnStartWillReject  = "START_WILL_REJECT"
-	warnFirstStepAtSeed  = "FIRST_STEP_AT_SEED"
-	warnBelowSourceMin   = "FINAL_BELOW_SOURCE_MIN"
-	warnCapacityShort    = "CAPACITY_SHORT"
-	warnGateNeedsTraffic = "GATE_NEEDS_TRAFFIC"
+	warnStartWillReject = "START_WILL_REJECT"
+	warnFirstStepAtSeed = "FIRST_STEP_AT_SEED"
+	warnBelowSourceMin  = "FINAL_BELOW_SOURCE_MIN"
+	warnCapacityShort   = "CAPACITY_SHORT"
 )
 
 func (s *Server) viewPreview(spec rollout.Spec, p engine.Preview) api.Preview {
-	j := p.Journey
+	j, plan := p.Journey, planning.NewJourney(spec, planning.Known{Basis: &p.Basis}, s.Engine.Timings)
 	out := api.Preview{
 		Spec:           wire.FilledToAPI(spec, j, s.Engine.Timings),
 		SourceReplicas: p.Basis.SourceReplicas, TargetReplicas: p.Basis.TargetReplicas,
@@ -228,6 +227,8 @@ func (s *Server) viewPreview(spec rollout.Spec, p engine.Preview) api.Preview {
 		Sluice: &api.PreviewExtra{
 			Ladder: wire.LadderToAPI(j), Soak: api.Duration(j.Soak), AskedSoak: api.Duration(j.AskedSoak), PeakReplicas: p.PeakBoth,
 			Feasible: p.Free < 0 || p.Extra <= p.Free, Timings: wire.TimingsToAPI(s.Engine.Timings),
+			SourceRequestsPerSecond: p.SourceRate.PerSecond, TargetRequestsPerSecond: p.TargetRate.PerSecond, ColdStart: api.Duration(p.ColdStart),
+			LeastTime: api.Duration(plan.Totals.LeastDuration), TimeWithColdStarts: api.Duration(plan.WithColdStarts(p.ColdStart)),
 		},
 	}
 	if p.Basis.Frozen() {
@@ -254,10 +255,8 @@ func (s *Server) viewPreview(spec rollout.Spec, p engine.Preview) api.Preview {
 		out.Sluice.Shortfall = fmt.Sprintf("the journey's peak needs %d more replica(s) of %s and %d fit", p.Extra, p.Hardware.ID, p.Free)
 		warn(warnCapacityShort, "%s; the rollout would park CAPACITY_EXHAUSTED before anything moves", out.Sluice.Shortfall)
 	}
-	if len(spec.Rules) > 0 {
-		if rate := s.Engine.Meter.Rate(spec.Source, time.Minute); rate.Requests == 0 {
-			warn(warnGateNeedsTraffic, "the endpoint had no request in the last minute; an idle endpoint's gate is skipped and the rollout goes ungated")
-		}
+	for _, f := range planning.Traffic(spec, plan.Percents(), s.Engine.Timings, p.SourceRate.PerSecond+p.TargetRate.PerSecond) {
+		warn(string(f.Code), "%s; %s", f.Message, f.Remedy)
 	}
 	return out
 }

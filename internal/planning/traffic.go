@@ -1,0 +1,112 @@
+package planning
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
+)
+
+// Codes of findings that follow from the traffic that there is now. They are live: a
+// preview has them and a journey of a declaration never does.
+const (
+	GateNeedsTraffic Code = "GATE_NEEDS_TRAFFIC"
+	GateSamplesShort Code = "GATE_SAMPLES_SHORT"
+)
+
+// TrafficCodes lists the codes of Traffic.
+func TrafficCodes() []Code { return []Code{GateNeedsTraffic, GateSamplesShort} }
+
+// Traffic compares what a spec's gates need at each of the ladder's percents with the
+// requests a second that the pair has now: one finding when it has none, otherwise one
+// for each rule that would lack samples, about the first step at which it does.
+func Traffic(s rollout.Spec, percents []int, t rollout.Timings, rate float64) []Finding {
+	l := &list{}
+	if len(s.Rules) > 0 && rate <= 0 {
+		l.add(GateNeedsTraffic, Caution, "metrics",
+			"the pair had no request in the last minute; an idle endpoint's gate is skipped and the rollout goes ungated",
+			"roll out while there is traffic, or send some")
+		return l.found
+	}
+	for i, rule := range s.Rules {
+		alone := s
+		alone.Rules = []rollout.Rule{rule}
+		var short []GateNeed
+		for _, n := range Needs(alone, percents, t, rate) {
+			if n.Verdict == TooFew || n.Verdict == Tight {
+				short = append(short, n)
+			}
+		}
+		if len(short) > 0 {
+			l.add(GateSamplesShort, Caution, fmt.Sprintf("metrics[%d].window", i), shortText(short[0], rate), enoughText(rule, short, rate))
+		}
+	}
+	return l.found
+}
+
+// Percents are the ladder of a journey.
+func (j Journey) Percents() []int {
+	out := make([]int, 0, len(j.Steps))
+	for _, st := range j.Steps {
+		out = append(out, st.TrafficPercent)
+	}
+	return out
+}
+
+// WithColdStarts is the least time of a journey on what stands, and one cold start of so
+// long for each of its steps that starts replicas: those of one step start at once.
+func (j Journey) WithColdStarts(one time.Duration) time.Duration {
+	total := j.Totals.LeastDuration
+	for _, st := range j.Steps {
+		if st.ScaleUp != nil && *st.ScaleUp > 0 {
+			total += one
+		}
+	}
+	return total
+}
+
+// shortText says what the first step that lacks samples lacks.
+func shortText(n GateNeed, rate float64) string {
+	has := fmt.Sprintf("at %d %% of %s requests a second %s has its %d sample(s) in %s", n.Share, RateText(rate), n.Rule, n.Samples, Span(time.Duration(n.Needs)))
+	if n.Verdict == Tight {
+		return fmt.Sprintf("%s on average, your window is %s: more than 5 of 100 windows lack some, and step %d would park METRICS_UNAVAILABLE then", has, Span(time.Duration(n.Window)), n.Step)
+	}
+	return fmt.Sprintf("%s, your window is %s: step %d would park METRICS_UNAVAILABLE", has, Span(time.Duration(n.Window)), n.Step)
+}
+
+// enoughText says what would do for 95 of 100 windows: a window for every step, or a
+// share of the first for the window that is asked.
+func enoughText(rule rollout.Rule, short []GateNeed, rate float64) string {
+	var ways []string
+	window := time.Duration(0)
+	for _, n := range short {
+		window = max(window, wholeSpan(surely(n.Samples)/(rate*float64(n.Share)/100)))
+	}
+	if window <= rollout.LongestWindow {
+		ways = append(ways, "a window of "+Span(window))
+	}
+	first := short[0]
+	share := int(math.Ceil(surely(first.Samples) * 100 / (rate * time.Duration(first.Window).Seconds())))
+	most := 100
+	if rule.Regression != nil {
+		most = 50 // above it the source is the smaller side
+	}
+	if first.Side == "target" && share <= most {
+		ways = append(ways, fmt.Sprintf("a share of %d %% at step %d", share, first.Step))
+	}
+	if len(ways) == 0 {
+		return fmt.Sprintf("it takes about %s requests a second on the pair, or a lower percentile", RateText(first.Sure))
+	}
+	return strings.Join(ways, " or ") + " would do"
+}
+
+// wholeSpan rounds seconds up to ten of them, or from a minute on to half minutes.
+func wholeSpan(seconds float64) time.Duration {
+	unit := 10.0
+	if seconds > 60 {
+		unit = 30
+	}
+	return time.Duration(math.Ceil(seconds/unit)*unit) * time.Second
+}
