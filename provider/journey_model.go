@@ -20,7 +20,7 @@ var (
 	factsType = types.ObjectType{AttrTypes: map[string]attr.Type{
 		"strategy": types.StringType, "step_count": types.Int64Type, "first_step_percent": types.Int64Type,
 		"max_step_delta_percent": types.Int64Type, "ungated_percent": types.Int64Type, "gate_count": types.Int64Type,
-		"has_gate": types.BoolType, "wait_seconds": types.Float64Type, "least_duration_seconds": types.Float64Type,
+		"has_gate": types.BoolType, "wait_seconds": types.Float64Type, "least_duration_seconds": types.Float64Type, "wait_limit_seconds": types.Float64Type,
 		"final_source_replicas": types.Int64Type, "final_target_replicas": types.Int64Type,
 		"largest_scale_up": types.Int64Type, "longest_window_seconds": types.Float64Type, "requests_per_second_needed": types.Float64Type,
 	}}
@@ -57,7 +57,7 @@ func factsValue(j planning.Journey) types.Object {
 		"first_step_percent":     types.Int64Value(int64(t.FirstStepPercent)),
 		"max_step_delta_percent": types.Int64Value(int64(t.MaxStepDelta)), "ungated_percent": types.Int64Value(int64(t.UngatedPercent)),
 		"gate_count": types.Int64Value(int64(t.GateCount)), "has_gate": types.BoolValue(t.GateCount > 0),
-		"wait_seconds": seconds(t.Soak), "least_duration_seconds": seconds(t.LeastDuration),
+		"wait_seconds": seconds(t.Soak), "least_duration_seconds": seconds(t.LeastDuration), "wait_limit_seconds": seconds(t.WaitLimit),
 		"final_source_replicas": types.Int64Value(int64(t.FinalSourceReplicas)), "final_target_replicas": optionalInt(t.FinalTargetReplicas),
 		"largest_scale_up": optionalInt(t.LargestScaleUp), "longest_window_seconds": seconds(window), "requests_per_second_needed": types.Float64Value(needed),
 	})
@@ -66,12 +66,17 @@ func factsValue(j planning.Journey) types.Object {
 func findingsValue(j planning.Journey) types.List {
 	found := make([]attr.Value, 0, len(j.Findings))
 	for _, f := range j.Findings {
-		found = append(found, types.ObjectValueMust(findingType.AttrTypes, map[string]attr.Value{
-			"code": types.StringValue(string(f.Code)), "severity": types.StringValue(string(f.Severity)), "subject": types.StringValue(findingSubject(j, f)),
-			"message": types.StringValue(f.Message), "remedy": types.StringValue(f.Remedy),
-		}))
+		found = append(found, findingValue(f, findingSubject(j, f)))
 	}
 	return types.ListValueMust(findingType, found)
+}
+
+// findingValue is a finding about a subject in the words of HCL.
+func findingValue(f planning.Finding, subject string) attr.Value {
+	return types.ObjectValueMust(findingType.AttrTypes, map[string]attr.Value{
+		"code": types.StringValue(string(f.Code)), "severity": types.StringValue(string(f.Severity)), "subject": types.StringValue(subject),
+		"message": types.StringValue(f.Message), "remedy": types.StringValue(f.Remedy),
+	})
 }
 
 // findingSubject is a finding's place in the words of HCL.

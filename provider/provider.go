@@ -40,6 +40,9 @@ type providerModel struct {
 	EngineURL types.String `tfsdk:"engine_url"`
 	APIKey    types.String `tfsdk:"api_key"`
 	Project   types.String `tfsdk:"project"`
+
+	APIKeyFile   types.String `tfsdk:"api_key_file"`
+	ProgressFile types.String `tfsdk:"progress_file"`
 }
 
 // Metadata names the provider's type.
@@ -61,6 +64,8 @@ func (p *sluiceProvider) Schema(_ context.Context, _ provider.SchemaRequest, res
 				Sensitive:           true,
 				MarkdownDescription: "API key with the scope `operate`; `read` is enough for plans. Falls back to `SLUICE_API_KEY`, then `TOGETHER_API_KEY`.",
 			},
+			"api_key_file":  keyFileAttribute(),
+			"progress_file": progressFileAttribute(),
 			"project": schema.StringAttribute{
 				Optional:            true,
 				MarkdownDescription: "Project id (`proj_…`). Falls back to `SLUICE_PROJECT`, then `TOGETHER_PROJECT_ID`, then the project that the key belongs to.",
@@ -98,13 +103,14 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if m.EngineURL.IsUnknown() || m.APIKey.IsUnknown() || m.Project.IsUnknown() {
+	if m.EngineURL.IsUnknown() || m.APIKey.IsUnknown() || m.APIKeyFile.IsUnknown() || m.Project.IsUnknown() {
 		d := &engine{}
-		resp.ResourceData, resp.DataSourceData, resp.ListResourceData = d, d, d
+		resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.ActionData = d, d, d, d
 		return
 	}
 	url := setting{"engine_url", m.EngineURL, []string{"SLUICE_ENGINE_URL", "TOGETHER_BASE_URL"}}
 	key := setting{"api_key", m.APIKey, []string{"SLUICE_API_KEY", "TOGETHER_API_KEY"}}
+	key, renew := m.keySource(key, &resp.Diagnostics)
 	project := setting{"project", m.Project, []string{"SLUICE_PROJECT", "TOGETHER_PROJECT_ID"}}
 	for _, s := range []setting{url, key} {
 		if s.resolve() == "" {
@@ -116,7 +122,7 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 		return
 	}
 	client, err := engineclient.New(engineclient.Config{
-		BaseURL: url.resolve(), APIKey: key.resolve(), Project: project.resolve(),
+		BaseURL: url.resolve(), APIKey: key.resolve(), RenewKey: renew, Project: project.resolve(),
 		UserAgent: fmt.Sprintf("terraform-provider-sluice/%s Terraform/%s", p.version, req.TerraformVersion),
 	})
 	if err != nil {
@@ -127,8 +133,8 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 		addUnusable(&resp.Diagnostics, err)
 		return
 	}
-	d := &engine{client: client}
-	resp.ResourceData, resp.DataSourceData, resp.ListResourceData = d, d, d
+	d := &engine{client: client, progress: m.progressFile()}
+	resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.ActionData = d, d, d, d
 }
 
 // addUnusable reports an engine that cannot be worked with. It ends the run before
@@ -168,7 +174,10 @@ func (p *sluiceProvider) ListResources(context.Context) []func() list.ListResour
 
 // engine is what the provider hands to its resources. client is nil while the
 // provider's configuration is not known.
-type engine struct{ client *engineclient.Client }
+type engine struct {
+	client   *engineclient.Client
+	progress *progressFile // nil for none
+}
 
 // timings are the waits that the engine runs by: its own when it tells them, else
 // the published ones.

@@ -75,7 +75,7 @@ func (r *rolloutResource) Create(ctx context.Context, req resource.CreateRequest
 	default:
 		m.apply(live)
 		if m.Wait.ValueBool() {
-			timeout, diags := m.Timeouts.Create(ctx, waitFor(live))
+			timeout, diags := m.Timeouts.Create(ctx, waitLimit(m, live))
 			resp.Diagnostics.Append(warnings(diags)...)
 			r.await(ctx, &m, live, timeout, &resp.Diagnostics)
 		}
@@ -208,11 +208,13 @@ func (r *rolloutResource) takeBack(ctx context.Context, live api.Rollout) bool {
 	return err == nil || engineclient.IsNotFound(err)
 }
 
-// Update waits on: for a rollout that the state has and that is not over. An error
-// here never taints, and the prior state stays.
+// Update steers and waits on: for a rollout that the state has and that is not over.
+// An error here never taints, and the prior state stays, so that a control which was
+// not sent is planned again.
 func (r *rolloutResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var m rolloutModel
+	var m, was rolloutModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &was)...)
 	resp.Diagnostics.Append(identify(ctx, r.engine, resp.Identity, m.ids())...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -233,19 +235,41 @@ func (r *rolloutResource) Update(ctx context.Context, req resource.UpdateRequest
 		addRefusal(&resp.Diagnostics, "wait for rollout "+m.ID.ValueString(), err)
 		return
 	}
+	what, refused := steer(was, m)
+	if refused != "" { // a value that was not known at plan
+		resp.Diagnostics.AddAttributeError(path.Root("desired_state"), fmt.Sprintf("Rollout %s cannot be steered to that", live.ID), refused)
+		return
+	}
+	if live, err = r.send(ctx, what, was, m, live); err != nil {
+		addSteerRefusal(&resp.Diagnostics, what, live.ID, err)
+		return
+	}
 	inEffect := m.InEffect
 	m.apply(live)
-	timeout, diags := m.Timeouts.Update(ctx, waitFor(live))
-	resp.Diagnostics.Append(warnings(diags)...)
-	r.await(ctx, &m, live, timeout, &resp.Diagnostics)
+	if m.Wait.ValueBool() || what == sendPause || what == sendCancel { // whose effects are there at once
+		timeout, diags := m.Timeouts.Update(ctx, waitLimit(m, live))
+		resp.Diagnostics.Append(warnings(diags)...)
+		r.await(ctx, &m, live, timeout, &resp.Diagnostics)
+	}
 	if !inEffect.IsUnknown() {
 		m.InEffect = inEffect
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }
 
-// waitFor is the default timeout: one and a half times the waits of all steps, and
-// half an hour for cold starts.
+// waitLimit is the default time to wait: the one that the plan shows, or what the
+// engine's own ladder asks for where that is longer, as of a rolling swap whose size
+// was not known.
+func waitLimit(m rolloutModel, live api.Rollout) time.Duration {
+	planned, ok := m.Facts.Attributes()["wait_limit_seconds"].(types.Float64)
+	if !ok {
+		return waitFor(live)
+	}
+	return max(time.Duration(planned.ValueFloat64()*float64(time.Second)), waitFor(live))
+}
+
+// waitFor is one and a half times the waits of all steps, and half an hour for cold
+// starts.
 func waitFor(r api.Rollout) time.Duration {
 	step := 5 * time.Minute
 	if r.Sluice != nil && r.Sluice.Soak != nil {
@@ -313,7 +337,7 @@ func (r *rolloutResource) cancel(ctx context.Context, m rolloutModel, live api.R
 			return err
 		}
 	}
-	got, err := r.engine.client.Await(ctx, live.EndpointID, live.ID, logged(ctx))
+	got, err := r.engine.client.Await(ctx, live.EndpointID, live.ID, r.engine.progressOf(ctx))
 	if err != nil {
 		return err
 	}

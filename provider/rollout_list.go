@@ -61,6 +61,7 @@ func (l *rolloutList) imported(ctx context.Context, req list.ListRequest, r api.
 	blank(ctx, req, &m)
 	m.EndpointID, m.ID = types.StringValue(r.EndpointID), types.StringValue(r.ID)
 	m.OnParked, m.DestroyBehavior, m.Wait = types.StringValue(parkedWarn), types.StringValue(destroyRefuse), types.BoolValue(true)
+	m.OnTimeout, m.DesiredState = types.StringValue(timeoutDetach), types.StringValue(wantCompleted)
 	return m, l.engine.takeOver(ctx, &m, r)
 }
 

@@ -48,6 +48,7 @@ func (r *rolloutResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 	p.asked = p.plan.specModel
 	p.asked.SourceDeploymentID = config.SourceDeploymentID // not the inferred one
+	p.named = config.DesiredState
 	if p.run(ctx); !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, &p.plan)...)
 	}
@@ -60,13 +61,15 @@ type rolloutPlanner struct {
 	state  *rolloutModel
 	plan   rolloutModel
 	asked  specModel
+	named  types.String // desired_state as written; null when left out
 }
 
 func (p *rolloutPlanner) run(ctx context.Context) {
 	if p.state != nil && sameSpec(p.state.specModel, p.asked) {
-		p.keep()
+		p.keep(ctx)
 		return
 	}
+	p.startsNew()
 	if p.state != nil {
 		p.replace()
 	}
@@ -105,27 +108,6 @@ func sameSpec(state, asked specModel) bool {
 	d := asked.decode()
 	return asked.EndpointID.Equal(state.EndpointID) && d.digestKnown() &&
 		planning.DigestOf(d.spec) == planning.DigestOf(state.decode().spec)
-}
-
-// keep plans for the rollout that is in the state: its spec as it is spelled there,
-// and a resume when it is not over and to be waited for.
-func (p *rolloutPlanner) keep() {
-	s := p.state
-	p.plan.specModel = s.specModel
-	p.plan.ID, p.plan.InEffect, p.plan.SpecDigest = s.ID, s.InEffect, s.SpecDigest
-	p.plan.Journey, p.plan.Facts, p.plan.Findings = s.Journey, s.Facts, s.Findings
-	p.plan.State, p.plan.Condition = s.State, s.Condition
-	p.plan.CurrentTrafficPercent, p.plan.CurrentStep = s.CurrentTrafficPercent, s.CurrentStep
-	state := rollout.State(s.State.ValueString())
-	switch {
-	case state == rollout.Canceled:
-		p.resp.Diagnostics.AddWarning(fmt.Sprintf("Rollout %s was CANCELED and is not started again by itself", s.ID.ValueString()),
-			fmt.Sprintf("Somebody decided against this spec; the split is frozen with %d%% on the target. To go another way change the spec. To start the same one again on purpose: terraform apply -replace=ADDRESS", s.CurrentTrafficPercent.ValueInt64()))
-	case !state.Terminal() && p.plan.Wait.ValueBool():
-		p.plan.State = types.StringUnknown()
-		p.plan.Condition = types.ObjectUnknown(conditionType.AttrTypes)
-		p.plan.CurrentTrafficPercent, p.plan.CurrentStep = types.Int64Unknown(), types.Int64Unknown()
-	}
 }
 
 // replace asks for another rollout in the place of the one in the state, which must

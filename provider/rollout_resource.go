@@ -47,6 +47,9 @@ func (r *rolloutResource) ValidateConfig(ctx context.Context, req resource.Valid
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	if m.DesiredState.ValueString() == wantCanceled && m.Reason.IsNull() {
+		resp.Diagnostics.AddAttributeError(path.Root("reason"), "A cancel needs a reason", "It stands in the event feed for those who ask later. Give reason beside desired_state = \"canceled\".")
+	}
 	offline := rollout.DefaultTimings()
 	offline.MinimumWindow = 0
 	_, _, diags := m.check(offline)
@@ -61,7 +64,7 @@ func (r *rolloutResource) ImportState(ctx context.Context, req resource.ImportSt
 		return
 	}
 	for name, value := range map[string]any{
-		"on_parked": parkedWarn, "destroy_behavior": destroyRefuse, "wait": true,
+		"on_parked": parkedWarn, "on_timeout": timeoutDetach, "destroy_behavior": destroyRefuse, "desired_state": wantCompleted, "wait": true,
 	} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
 	}

@@ -25,6 +25,10 @@ type rolloutModel struct {
 	ID                    types.String   `tfsdk:"id"`
 	OnParked              types.String   `tfsdk:"on_parked"`
 	DestroyBehavior       types.String   `tfsdk:"destroy_behavior"`
+	OnTimeout             types.String   `tfsdk:"on_timeout"`
+	DesiredState          types.String   `tfsdk:"desired_state"`
+	Reason                types.String   `tfsdk:"reason"`
+	ResumeToken           types.String   `tfsdk:"resume_token"`
 	Wait                  types.Bool     `tfsdk:"wait"`
 	Timeouts              timeouts.Value `tfsdk:"timeouts"`
 	State                 types.String   `tfsdk:"state"`
@@ -107,14 +111,29 @@ func (r *rolloutResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 			"destroy_behavior": schema.StringAttribute{Optional: true, Computed: true, Default: stringdefault.StaticString(destroyRefuse),
 				Validators:          []validator.String{stringvalidator.OneOf(destroyRefuse, destroyCancel)},
 				MarkdownDescription: "What a destroy does while the rollout is under way: `refuse` (default), or `cancel`, which freezes the split as it is. Destroying one that is over deletes the record only."},
+			"on_timeout": schema.StringAttribute{Optional: true, Computed: true, Default: stringdefault.StaticString(timeoutDetach),
+				Validators:          []validator.String{stringvalidator.OneOf(timeoutDetach, timeoutPause, timeoutCancel)},
+				MarkdownDescription: "What an apply does when its time to wait is over: `detach` (default) leaves the rollout going on at the engine, `pause` holds it where it is, `cancel` freezes the split as it is served. The warning tells what was done. An interrupt (Ctrl-C, SIGTERM) always detaches: it says nothing about the rollout."},
+			"desired_state": schema.StringAttribute{Optional: true, Computed: true, Default: stringdefault.StaticString(wantCompleted),
+				Validators: []validator.String{stringvalidator.OneOf(wantCompleted, wantPaused, wantPromoted, wantCanceled)},
+				MarkdownDescription: "Steers a rollout that is under way; a new one starts with `completed`.\n\n" +
+					"* `completed` (default): wait for it. A park that the engine or a person has set is not lifted; that needs a new `resume_token`, or the change from `paused` back to `completed`.\n" +
+					"* `paused`: hold it where it is.\n" +
+					"* `promoted`: skip to the last step, once, when the value changes to it; a later park is not passed over.\n" +
+					"* `canceled`: freeze the split as it is served; needs a `reason`. Final: to go on, change the spec and take this out.\n\n" +
+					"The plan says what will be sent, and refuses what the state does not allow."},
+			"reason": schema.StringAttribute{Optional: true, Validators: []validator.String{stringvalidator.LengthBetween(1, 1024)},
+				MarkdownDescription: "Why, for those who read the event feed later. Required with `desired_state = \"canceled\"`; told with `paused` too."},
+			"resume_token": schema.StringAttribute{Optional: true,
+				MarkdownDescription: "Any text, for example a date and what was found. An apply in which it is new resumes the rollout if it is parked as the plan showed it; one in which it is as before never does. Best a sentence: it stays in the history of the configuration."},
 			"wait": schema.BoolAttribute{Optional: true, Computed: true, Default: booldefault.StaticBool(true),
 				MarkdownDescription: "Wait until the rollout is COMPLETED or parked (default `true`). With `false` an apply returns once it is started."},
 			"timeouts": described(timeouts.Attributes(ctx, timeouts.Opts{
 				Create: true, Update: true, Delete: true,
-				CreateDescription: "How long an apply waits, for example `2h`. Default: one and a half times the waits of all steps plus 30 min for cold starts. When it ends the rollout goes on, the resource stays as it is, and the next apply waits again.",
+				CreateDescription: "How long an apply waits, for example `2h`. Default: `facts.wait_limit_seconds`, which is one and a half times the least duration plus 30 min for cold starts, and longer where the engine's ladder is. When it ends the rollout goes on, the resource stays as it is, and the next apply waits again.",
 				UpdateDescription: "The same for an apply that waits for a rollout which is under way.",
 				DeleteDescription: "How long to wait for a cancelled rollout to freeze (default 5 min).",
-			}), "How long to wait. When a wait ends, the rollout goes on."),
+			}), "How long to wait; `on_timeout` says what happens then."),
 			"state":                   schema.StringAttribute{Computed: true, MarkdownDescription: "`PENDING`, `RUNNING`, `STABILIZING`, `PAUSING`, `PAUSED`, `SYSTEM_PAUSED`, `CANCELLING`, `CANCELED` or `COMPLETED`. To be known after apply while the rollout is not over: the apply then waits for it."},
 			"condition":               conditionSchema(),
 			"current_traffic_percent": schema.Int64Attribute{Computed: true, MarkdownDescription: "Percent of the pair's traffic on the target, as served."},
@@ -206,6 +225,7 @@ func factsAttributes() map[string]schema.Attribute {
 		"has_gate":                   schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether there is a metric gate."},
 		"wait_seconds":               schema.Float64Attribute{Computed: true, MarkdownDescription: "Wait of each step in effect."},
 		"least_duration_seconds":     schema.Float64Attribute{Computed: true, MarkdownDescription: "Least time of the whole way, without cold starts."},
+		"wait_limit_seconds":         schema.Float64Attribute{Computed: true, MarkdownDescription: "How long an apply waits at most: `timeouts`, or the default that follows from the ladder."},
 		"final_source_replicas":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Replicas left on the source."},
 		"final_target_replicas":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Replicas of the target; null when it follows the source."},
 		"largest_scale_up":           schema.Int64Attribute{Computed: true, MarkdownDescription: "Most target replicas that one step can add, counted from a stopped target; null when it follows the source."},

@@ -117,3 +117,26 @@ func realHouse(h house) string {
 	_, rest, _ := strings.Cut(text, "}\n")
 	return required + "provider \"sluice\" {}\n" + rest
 }
+
+// unwrapped joins what terraform broke into lines and framed.
+func unwrapped(text string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(text, "│", " ")), " ")
+}
+
+// newest is the rollout that was made last.
+func (e *testEngine) newest(t *testing.T) api.Rollout {
+	t.Helper()
+	var found api.Rollout
+	for ep, err := range e.Client.Endpoints(t.Context(), engineclient.ListOptions{}) {
+		require.NoError(t, err)
+		for r, err := range e.Client.Rollouts(t.Context(), ep.ID, "") {
+			require.NoError(t, err)
+			if r.CreatedAt.After(found.CreatedAt.Time) {
+				found = r
+			}
+		}
+	}
+	return found
+}
+
+func apiControl(reason string) api.Control { return api.Control{Reason: reason} }

@@ -109,6 +109,7 @@ type waiter struct {
 	unknown      int
 	gone         int
 	lost         bool
+	refused      time.Time       // since when the key is; zero while it is not
 	hint         <-chan struct{} // asks for a poll; nil for none
 }
 
@@ -152,7 +153,7 @@ func (w *waiter) idle(ctx context.Context, pause time.Duration) error {
 // seen takes a poll's answer in.
 func (w *waiter) seen(r api.Rollout) (Result, bool, error) {
 	before := w.last
-	w.last, w.gone, w.lost = r, 0, false
+	w.last, w.gone, w.lost, w.refused = r, 0, false, time.Time{}
 	if w.sink != nil && differs(before, r) {
 		w.sink.Changed(Change{Before: before, After: r, Elapsed: time.Since(w.began), Polls: w.polls})
 	}
@@ -185,6 +186,7 @@ func (w *waiter) failed(err error) error {
 				return err
 			}
 			return nil
+		case refused.Status == http.StatusUnauthorized && w.keyMayCome():
 		case refused.Status < 500 && refused.Status != http.StatusNotFound && refused.Status != http.StatusTooManyRequests && refused.Status != http.StatusRequestTimeout && refused.Status != http.StatusConflict:
 			return err
 		}
@@ -194,6 +196,14 @@ func (w *waiter) failed(err error) error {
 	}
 	w.lost = true
 	return nil
+}
+
+// keyMayCome reports whether a refused key may soon be followed by another one.
+func (w *waiter) keyMayCome() bool {
+	if w.refused.IsZero() {
+		w.refused = time.Now()
+	}
+	return time.Since(w.refused) < w.client.keyGrace
 }
 
 // next is the pause before the next poll, drawn from the upper half of a ceiling

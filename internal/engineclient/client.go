@@ -19,8 +19,9 @@ import (
 type Config struct {
 	BaseURL   string // http(s)://host[:port][/v1|/v2], with or without a slash at the end
 	APIKey    string
-	Project   string // proj_…; empty for the key's own, asked once
-	UserAgent string // default "sluice"
+	RenewKey  func() (string, error) // reads the key again when it was refused; nil for a key that stays
+	Project   string                 // proj_…; empty for the key's own, asked once
+	UserAgent string                 // default "sluice"
 
 	AttemptTimeout time.Duration // of one attempt; default 30 s
 	Retries        Retries
@@ -33,6 +34,8 @@ type Client struct {
 	root   string
 	stream source // of events; nil for none
 	hints  *hints // for waits; nil for none
+
+	keyGrace time.Duration // for which a wait outlives a refused key
 
 	mu      sync.Mutex
 	project string
@@ -60,10 +63,13 @@ func New(c Config) (*Client, error) {
 	inner := wire{
 		http:      &http.Client{Transport: c.Transport},
 		base:      root,
-		apiKey:    strings.TrimSpace(c.APIKey),
+		keys:      &keyring{key: strings.TrimSpace(c.APIKey), renew: c.RenewKey},
 		userAgent: c.UserAgent,
 	}
-	client := over(root, c.Project, c.Retries, attemptTimeout{next: inner, each: c.AttemptTimeout})
+	client := over(root, c.Project, c.Retries, renewing{next: attemptTimeout{next: inner, each: c.AttemptTimeout}, keys: inner.keys})
+	if c.RenewKey != nil {
+		client.keyGrace = keyGrace
+	}
 	return client.following(streams{wire: inner, patience: c.AttemptTimeout}), nil
 }
 

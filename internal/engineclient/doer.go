@@ -54,7 +54,7 @@ const maxBody = 64 << 20
 type wire struct {
 	http      *http.Client
 	base      string
-	apiKey    string
+	keys      *keyring
 	userAgent string
 }
 
@@ -90,7 +90,7 @@ func (w wire) send(ctx context.Context, req Request, header http.Header) (*http.
 		return nil, fmt.Errorf("%s %s: %w", req.Method, req.Path, err)
 	}
 	hr.Header = header
-	hr.Header.Set("Authorization", "Bearer "+w.apiKey)
+	hr.Header.Set("Authorization", "Bearer "+w.keys.current())
 	hr.Header.Set("User-Agent", w.userAgent)
 	if req.Body != nil {
 		hr.Header.Set("Content-Type", "application/json")

@@ -193,7 +193,7 @@ func TestAStreamIsReadAsTheStandardSays(t *testing.T) {
 	}))
 	defer s.Close()
 	h := &heard{}
-	from := streams{wire: wire{http: s.Client(), base: s.URL, apiKey: "k"}, patience: time.Minute}
+	from := streams{wire: wire{http: s.Client(), base: s.URL, keys: &keyring{key: "k"}}, patience: time.Minute}
 	last, err := from.read(t.Context(), Request{Method: http.MethodGet, Path: "/x"}, "evt_1", h)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.Equal(t, "evt_3", last, "an event that did not end was not heard")
@@ -205,7 +205,7 @@ func TestAStreamThatStallsBeforeItsHeadIsGivenUp(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer s.Close()
 	defer close(release)
-	from := streams{wire: wire{http: s.Client(), base: s.URL, apiKey: "k"}, patience: 50 * time.Millisecond}
+	from := streams{wire: wire{http: s.Client(), base: s.URL, keys: &keyring{key: "k"}}, patience: 50 * time.Millisecond}
 	_, err := from.read(t.Context(), Request{Method: http.MethodGet, Path: "/x"}, "", &heard{})
 	require.ErrorIs(t, err, errStalled)
 }

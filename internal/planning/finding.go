@@ -3,6 +3,7 @@ package planning
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
@@ -51,6 +52,26 @@ type Finding struct {
 	Subject  string   `json:"subject"`
 }
 
+// coldStarts is what DefaultWait leaves for the cold starts of a whole journey: how
+// long they take is not known at plan.
+const coldStarts = 30 * time.Minute
+
+// DefaultWait is how long a door waits for a rollout whose waits take at least that
+// long, when it is not told.
+func DefaultWait(least time.Duration) time.Duration { return least*3/2 + coldStarts }
+
+// ShortTimeout is the finding about a time to wait (0 for the default) that ends before
+// the waits of the steps can.
+func ShortTimeout(least, timeout time.Duration) (Finding, bool) {
+	if timeout <= 0 || timeout >= least {
+		return Finding{}, false
+	}
+	return Finding{Code: TimeoutShort, Severity: Caution, Subject: "timeouts",
+		Message: fmt.Sprintf("the waits alone take at least %s, but the wait for this rollout ends after %s; the rollout goes on at the engine and the next apply waits again", Span(least), Span(timeout)),
+		Remedy:  fmt.Sprintf("give at least %s plus the target's cold starts, or leave the timeout out", Span(least)),
+	}, true
+}
+
 // findings looks at a journey in a fixed order.
 func findings(s rollout.Spec, k Known, t rollout.Timings, j Journey) []Finding {
 	l := &list{}
@@ -63,10 +84,8 @@ func findings(s rollout.Spec, k Known, t rollout.Timings, j Journey) []Finding {
 			"use canary with a metric if the target may be worse; health gates run either way")
 	case rollout.Rolling:
 	}
-	if k.Timeout > 0 && k.Timeout < j.Totals.LeastDuration {
-		l.add(TimeoutShort, Caution, "timeouts",
-			fmt.Sprintf("the waits alone take at least %s, but the wait for this rollout ends after %s; the rollout goes on at the engine and the next apply waits again", Span(j.Totals.LeastDuration), Span(k.Timeout)),
-			fmt.Sprintf("give at least %s plus the target's cold starts, or leave the timeout out", Span(j.Totals.LeastDuration)))
+	if f, short := ShortTimeout(j.Totals.LeastDuration, k.Timeout); short {
+		l.found = append(l.found, f)
 	}
 	for _, st := range j.Steps {
 		if st.surge != nil && *st.surge > k.Burst {

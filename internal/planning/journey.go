@@ -57,6 +57,7 @@ type Totals struct {
 	GateCount           int           `json:"gateCount"`
 	Soak                time.Duration `json:"soak"`
 	LeastDuration       time.Duration `json:"leastDuration"` // of what is known, without cold starts
+	WaitLimit           time.Duration `json:"waitLimit"`     // how long a door waits at most: as asked, or DefaultWait
 	FinalSourceReplicas int           `json:"finalSourceReplicas"`
 	FinalTargetReplicas *int          `json:"finalTargetReplicas,omitempty"`
 	PeakReplicas        *int          `json:"peakReplicas,omitempty"`   // of both sides at once
@@ -90,6 +91,9 @@ func NewJourney(s rollout.Spec, k Known, t rollout.Timings) Journey {
 	j.addWaits(s, t, asked, soak, reason, k.Basis)
 	j.Gates = gates(s, j.Steps, t)
 	j.addTotals(s, soak)
+	if j.Totals.WaitLimit = k.Timeout; k.Timeout <= 0 {
+		j.Totals.WaitLimit = DefaultWait(j.Totals.LeastDuration)
+	}
 	j.Findings = findings(s, k, t, j)
 	return j
 }
