@@ -29,8 +29,8 @@ type progressLine struct {
 	Elapsed   float64   `json:"elapsed_seconds"`
 }
 
-// lineOf tells a change.
-func lineOf(c engineclient.Change, now time.Time) progressLine {
+// progressLineOf tells a change.
+func progressLineOf(c engineclient.Change, now time.Time) progressLine {
 	r := c.After
 	l := progressLine{
 		Time: now.UTC(), Rollout: r.ID, Endpoint: r.EndpointID, Of: r.Status.TotalSteps, Percent: percentOf(r),
@@ -122,7 +122,7 @@ func (e *engine) progressOf(ctx context.Context) reporting {
 func (t reporting) Changed(c engineclient.Change) {
 	logged(t.ctx).Changed(c)
 	if t.file != nil {
-		t.file.write(t.ctx, lineOf(c, time.Now()))
+		t.file.write(t.ctx, progressLineOf(c, time.Now()))
 	}
 	if t.shown != nil {
 		t.shown(sentenceOf(c))

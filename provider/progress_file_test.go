@@ -30,7 +30,7 @@ func aChange(id string) engineclient.Change {
 func TestAProgressLineHasTheDocumentedFields(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "progress.jsonl")
 	f := &progressFile{path: path}
-	f.write(t.Context(), lineOf(aChange("rol_1"), time.Date(2026, 9, 16, 20, 39, 45, 0, time.UTC)))
+	f.write(t.Context(), progressLineOf(aChange("rol_1"), time.Date(2026, 9, 16, 20, 39, 45, 0, time.UTC)))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, `{"time":"2026-09-16T20:39:45Z","rollout":"rol_1","endpoint":"ep_1","step":2,"of":3,"phase":"SOAKING","percent":50,"state":"STABILIZING","next_event":"the gate of step 2","elapsed_seconds":90}`+"\n", string(text))
@@ -39,7 +39,7 @@ func TestAProgressLineHasTheDocumentedFields(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	var pending engineclient.Change
 	pending.After.State = engineclient.StatePending
-	line, err := json.Marshal(lineOf(pending, time.Now()))
+	line, err := json.Marshal(progressLineOf(pending, time.Now()))
 	require.NoError(t, err)
 	require.Contains(t, string(line), `"step":null`)
 }
@@ -52,7 +52,7 @@ func TestManyRolloutsShareOneProgressFileInWholeLines(t *testing.T) {
 		f := &progressFile{path: path} // each as a process of its own
 		wg.Go(func() {
 			for range lines {
-				f.write(t.Context(), lineOf(aChange(fmt.Sprintf("rol_%d", w)), time.Now()))
+				f.write(t.Context(), progressLineOf(aChange(fmt.Sprintf("rol_%d", w)), time.Now()))
 			}
 		})
 	}
@@ -78,14 +78,14 @@ func TestAProgressFileThatCannotBeWrittenCostsOneWarning(t *testing.T) {
 	f := &progressFile{path: filepath.Join(dir, "progress.jsonl")}
 	var diags diag.Diagnostics
 	for range 3 {
-		f.write(t.Context(), lineOf(aChange("rol_1"), time.Now()))
+		f.write(t.Context(), progressLineOf(aChange("rol_1"), time.Now()))
 		f.warn(&diags)
 	}
 	require.Len(t, diags, 1)
 	require.False(t, diags.HasError())
 	require.Contains(t, diags[0].Detail(), "no such file or directory")
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	f.write(t.Context(), lineOf(aChange("rol_1"), time.Now()))
+	f.write(t.Context(), progressLineOf(aChange("rol_1"), time.Now()))
 	text, err := os.ReadFile(f.path)
 	require.NoError(t, err)
 	require.Equal(t, 1, bytes.Count(text, []byte("\n")), "it is written again once the folder is there")
@@ -96,7 +96,7 @@ func TestAProgressFileThatCannotBeWrittenCostsOneWarning(t *testing.T) {
 	full := &progressFile{path: "/dev/full"}
 	diags = nil
 	for range 3 {
-		full.write(t.Context(), lineOf(aChange("rol_1"), time.Now()))
+		full.write(t.Context(), progressLineOf(aChange("rol_1"), time.Now()))
 		full.warn(&diags)
 	}
 	require.Len(t, diags, 1)
@@ -108,7 +108,7 @@ func TestALineAfterATornOneIsWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "progress.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(`{"time":"20`), 0o600))
 	f := &progressFile{path: path, torn: true}
-	f.write(t.Context(), lineOf(aChange("rol_1"), time.Now()))
+	f.write(t.Context(), progressLineOf(aChange("rol_1"), time.Now()))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
