@@ -111,7 +111,9 @@ func importedIdentity(ctx context.Context, e *engine, req resource.ImportStateRe
 		}
 	}
 	ids := make([]string, 0, len(names))
-	names = append(slices.Clone(names[:len(names)-1]), "id") // the last one is the thing itself
+	if _, ok := req.Identity.Schema.GetAttributes()["id"]; ok { // the last one is the thing itself
+		names = append(slices.Clone(names[:len(names)-1]), "id")
+	}
 	for _, name := range names {
 		var id types.String
 		diags.Append(req.Identity.GetAttribute(ctx, path.Root(name), &id)...)

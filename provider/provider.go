@@ -151,7 +151,7 @@ func addUnusable(diags *diag.Diagnostics, err error) {
 
 // Resources lists the resources.
 func (p *sluiceProvider) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{newEndpointResource, newDeploymentResource, newRolloutResource}
+	return []func() resource.Resource{newEndpointResource, newDeploymentResource, newRolloutResource, newSplitResource}
 }
 
 // DataSources lists the data sources.

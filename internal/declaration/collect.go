@@ -137,6 +137,10 @@ func (m *module) resource(b *hclsyntax.Block) {
 		m.onlyTerraform(b.DefRange(), fmt.Sprintf("resource %q of another provider", typ))
 		return
 	}
+	if slices.Contains(terraformAlone, typ) {
+		m.onlyTerraform(b.DefRange(), fmt.Sprintf("resource %q", typ))
+		return
+	}
 	if _, ok := kinds[Kind(typ)]; !ok {
 		m.report.refuse(b.LabelRanges[0], fmt.Sprintf("Unknown resource type %q", typ), "", nearest(typ, []string{string(EndpointKind), string(DeploymentKind), string(RolloutKind)}))
 		return

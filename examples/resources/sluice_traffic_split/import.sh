@@ -1,0 +1,1 @@
+terraform import sluice_traffic_split.chat ep_0123456789
