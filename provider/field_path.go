@@ -12,7 +12,7 @@ import (
 // to the attribute that a person wrote, metrics[0].regression_check.direction.
 func attributePath(field string) path.Path {
 	p := path.Empty()
-	for _, part := range strings.Split(field, ".") {
+	for _, part := range strings.Split(declared(field), ".") {
 		name, indices, _ := strings.Cut(part, "[")
 		if name == "" {
 			continue
@@ -43,7 +43,11 @@ func topLevel(p path.Path) path.Path {
 }
 
 // subject is a wire field in the words of HCL, for findings.
-func subject(field string) string { return snake(field) }
+func subject(field string) string { return snake(declared(field)) }
+
+// declared is a wire field as HCL has it: what travels under the key sluice stands
+// beside the rest.
+func declared(field string) string { return strings.TrimPrefix(field, "sluice.") }
 
 // snake turns camelCase to snake_case.
 func snake(s string) string {

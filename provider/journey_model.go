@@ -23,6 +23,7 @@ var (
 		"has_gate": types.BoolType, "wait_seconds": types.Float64Type, "least_duration_seconds": types.Float64Type, "wait_limit_seconds": types.Float64Type,
 		"final_source_replicas": types.Int64Type, "final_target_replicas": types.Int64Type,
 		"largest_scale_up": types.Int64Type, "longest_window_seconds": types.Float64Type, "requests_per_second_needed": types.Float64Type,
+		"holds_source": types.BoolType, "circuit_breaker_rules": types.Int64Type, "circuit_breaker_signed_by": types.StringType,
 	}}
 	findingType = types.ObjectType{AttrTypes: map[string]attr.Type{
 		"code": types.StringType, "severity": types.StringType, "subject": types.StringType,
@@ -60,6 +61,7 @@ func factsValue(j planning.Journey) types.Object {
 		"wait_seconds": seconds(t.Soak), "least_duration_seconds": seconds(t.LeastDuration), "wait_limit_seconds": seconds(t.WaitLimit),
 		"final_source_replicas": types.Int64Value(int64(t.FinalSourceReplicas)), "final_target_replicas": optionalInt(t.FinalTargetReplicas),
 		"largest_scale_up": optionalInt(t.LargestScaleUp), "longest_window_seconds": seconds(window), "requests_per_second_needed": types.Float64Value(needed),
+		"holds_source": types.BoolValue(t.HoldsSource), "circuit_breaker_rules": types.Int64Value(int64(len(j.Breaker))), "circuit_breaker_signed_by": optionalString(t.BreakerSignedBy),
 	})
 }
 

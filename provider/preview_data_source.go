@@ -109,6 +109,21 @@ func previewAttributes() map[string]schema.Attribute {
 		"final_source_replicas": schema.NumberAttribute{CustomType: wholeNumber, Optional: true, MarkdownDescription: "As in `sluice_rollout`."},
 		"final_target_replicas": schema.NumberAttribute{CustomType: wholeNumber, Optional: true, MarkdownDescription: "As in `sluice_rollout`."},
 
+		"hold_source_until_complete": schema.BoolAttribute{Optional: true, MarkdownDescription: "As in `sluice_rollout`."},
+		"circuit_breaker": schema.SingleNestedAttribute{Optional: true, MarkdownDescription: "As in `sluice_rollout`.", Attributes: map[string]schema.Attribute{
+			"signed_by": schema.StringAttribute{Required: true, MarkdownDescription: "Who answers for it."},
+			"rules": schema.ListNestedAttribute{Required: true, MarkdownDescription: "Thresholds on the target.", NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"name":       schema.StringAttribute{Required: true, MarkdownDescription: "Metric."},
+				"stat":       schema.StringAttribute{Optional: true, CustomType: statType, MarkdownDescription: "`PERCENTILE` or `AVG`."},
+				"percentile": schema.NumberAttribute{CustomType: wholeNumber, Optional: true, MarkdownDescription: "1 to 99."},
+				"window":     schema.StringAttribute{Optional: true, CustomType: durationType, MarkdownDescription: "How far back a look goes."},
+				"threshold_check": schema.SingleNestedAttribute{Required: true, MarkdownDescription: "Condition on the target.", Attributes: map[string]schema.Attribute{
+					"operator": schema.StringAttribute{Required: true, CustomType: operators, MarkdownDescription: "`LT`, `LTE`, `GT` or `GTE`."},
+					"value":    schema.Float64Attribute{Optional: true, MarkdownDescription: "In the metric's unit."},
+				}},
+			}}},
+		}},
+
 		"feasible":             schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the peak fits now; null when the engine does not tell, or would refuse the rollout as things stand (see `warnings`)."},
 		"shortfall":            schema.StringAttribute{Computed: true, MarkdownDescription: "What is missing when it does not."},
 		"source_replicas":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Source replicas now."},
@@ -208,6 +223,9 @@ func (d *previewDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	spec, dec, diags := m.check(t)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
+		return
+	}
+	if resp.Diagnostics.Append(d.engine.takes(ctx, dec.spec)...); resp.Diagnostics.HasError() {
 		return
 	}
 	m.SpecDigest = types.StringValue(planning.Digest(spec))

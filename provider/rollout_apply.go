@@ -131,7 +131,7 @@ func (r *rolloutResource) acquire(ctx context.Context, endpoint string, spec api
 		return api.Rollout{}, err
 	}
 	if ours {
-		spec.Sluice = &api.SpecExtra{Digest: digest, Origin: "terraform"}
+		spec.Sluice = signed(spec.Sluice, digest)
 	}
 	made, err := r.create(ctx, endpoint, spec, planning.IdempotencyKey(endpoint, digest, history+" "+ep.ETag))
 	if engineclient.IsConflict(err) { // somebody was faster; it may be our own spec

@@ -88,6 +88,9 @@ func (p *rolloutPlanner) run(ctx context.Context) {
 	if p.resp.Diagnostics.HasError() || !d.shapeKnown() {
 		return
 	}
+	if p.resp.Diagnostics.Append(p.engine.takes(ctx, d.spec)...); p.resp.Diagnostics.HasError() {
+		return
+	}
 	j := planning.NewJourney(spec, planning.Known{Timeout: p.timeout(ctx)}, t)
 	p.plan.plan(j)
 	if !d.digestKnown() {
@@ -124,6 +127,9 @@ func (p *rolloutPlanner) replace() {
 		"metrics":               {p.plan.Metrics, s.Metrics},
 		"final_source_replicas": {p.plan.FinalSourceReplicas, s.FinalSourceReplicas},
 		"final_target_replicas": {p.plan.FinalTargetReplicas, s.FinalTargetReplicas},
+
+		"hold_source_until_complete": {p.plan.HoldSource, s.HoldSource},
+		"circuit_breaker":            {p.plan.CircuitBreaker, s.CircuitBreaker},
 	} {
 		if !pair[0].Equal(pair[1]) {
 			p.resp.RequiresReplace = append(p.resp.RequiresReplace, path.Root(name))

@@ -105,6 +105,15 @@ func (r *rolloutResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 				MarkdownDescription: "Replicas left on the source at the end; 0 (default) drains and stops it."},
 			"final_target_replicas": schema.NumberAttribute{CustomType: wholeNumber, Optional: true,
 				MarkdownDescription: "Replicas of the target at the end. Default: the source's count; after a cancel the count of both together."},
+			"hold_source_until_complete": schema.BoolAttribute{Optional: true,
+				MarkdownDescription: "Keep the source at its full size until the last step's gate has passed, and drain it then. The way back is quick all along; the plan shows the replicas that this adds. Takes Sluice's own engine."},
+			"circuit_breaker": schema.SingleNestedAttribute{Optional: true,
+				MarkdownDescription: "An automatic way back, with any strategy: the engine looks at the rules all the time, in a pause too, and a breach that two looks agree upon sets the target's share back to what it was at the start and parks the rollout `SYSTEM_PAUSED` with `METRIC_REGRESSION`; only a person goes on. Implies `hold_source_until_complete`, since a way back without capacity is none. Takes Sluice's own engine. See the guide \"An automatic way back\".",
+				Attributes: map[string]schema.Attribute{
+					"signed_by": schema.StringAttribute{Required: true, MarkdownDescription: "Who answers for an engine that acts without a person; told in every trip."},
+					"rules": schema.ListNestedAttribute{Required: true, MarkdownDescription: "Thresholds on the target alone; one that is breached is enough.",
+						NestedObject: schema.NestedAttributeObject{Attributes: breakerRuleAttributes()}},
+				}},
 			"on_parked": schema.StringAttribute{Optional: true, Computed: true, Default: stringdefault.StaticString(parkedWarn),
 				Validators:          []validator.String{stringvalidator.OneOf(parkedWarn, parkedSilent)},
 				MarkdownDescription: "What an apply says when the rollout parks: `warn` (default) or `silent`. Neither fails it: an error would taint the rollout and the next apply would replace it."},
@@ -174,6 +183,18 @@ func metricAttributes() map[string]schema.Attribute {
 	}
 }
 
+// breakerRuleAttributes are those of a gate without the check against the source.
+func breakerRuleAttributes() map[string]schema.Attribute {
+	out := metricAttributes()
+	delete(out, "regression_check")
+	out["threshold_check"] = schema.SingleNestedAttribute{Required: true, MarkdownDescription: "What the target must satisfy. A window with fewer than 20 requests (of a percentile: than it needs), a gap or no number never trips the breaker.", Attributes: map[string]schema.Attribute{
+		"operator": schema.StringAttribute{Required: true, CustomType: operators, MarkdownDescription: "`LT`, `LTE`, `GT` or `GTE`: what the target's value must be."},
+		"value": schema.Float64Attribute{Optional: true, Computed: true, Default: float64default.StaticFloat64(0),
+			MarkdownDescription: "In the metric's unit."},
+	}}
+	return out
+}
+
 func conditionSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: "Why the engine parked the rollout; null when it did not.", Attributes: map[string]schema.Attribute{
 		"category":    schema.StringAttribute{Computed: true, MarkdownDescription: "For example `METRIC_REGRESSION` or `CAPACITY_EXHAUSTED`."},
@@ -231,6 +252,9 @@ func factsAttributes() map[string]schema.Attribute {
 		"largest_scale_up":           schema.Int64Attribute{Computed: true, MarkdownDescription: "Most target replicas that one step can add, counted from a stopped target; null when it follows the source."},
 		"longest_window_seconds":     schema.Float64Attribute{Computed: true, MarkdownDescription: "Longest window of a metric rule; 0 without one."},
 		"requests_per_second_needed": schema.Float64Attribute{Computed: true, MarkdownDescription: "Traffic on the pair below which a gate has too few samples."},
+		"holds_source":               schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the source keeps its full size until the last gate has passed."},
+		"circuit_breaker_rules":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Rules of the circuit breaker; 0 without one."},
+		"circuit_breaker_signed_by":  schema.StringAttribute{Computed: true, MarkdownDescription: "Who signed the circuit breaker; null without one."},
 	}
 }
 

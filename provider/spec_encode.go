@@ -34,6 +34,7 @@ func (m *specModel) fill(s api.RolloutSpec) {
 		m.FinalSourceReplicas = wholeOf(*s.FinalSourceReplicas)
 	}
 	m.FinalTargetReplicas = wholeOrNull(s.FinalTargetReplicas)
+	m.fillWayBack(s.Sluice)
 }
 
 func canaryValue(c api.Canary) types.Object {

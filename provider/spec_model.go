@@ -26,6 +26,8 @@ type specModel struct {
 	Metrics             types.List   `tfsdk:"metrics"`
 	FinalSourceReplicas whole        `tfsdk:"final_source_replicas"`
 	FinalTargetReplicas whole        `tfsdk:"final_target_replicas"`
+	HoldSource          types.Bool   `tfsdk:"hold_source_until_complete"`
+	CircuitBreaker      types.Object `tfsdk:"circuit_breaker"`
 }
 
 var (
@@ -77,6 +79,7 @@ func (m specModel) decode() decoded {
 	d.metrics(m.Metrics)
 	d.out.spec.FinalSourceReplicas = d.number("finalSourceReplicas", m.FinalSourceReplicas)
 	d.out.spec.FinalTargetReplicas = d.number("finalTargetReplicas", m.FinalTargetReplicas)
+	d.wayBack(m)
 	return d.out
 }
 
@@ -270,6 +273,8 @@ func titleOf(field string) string {
 		return "Give exactly one of canary, blue_green and rolling"
 	case strings.HasPrefix(field, "metrics"):
 		return "Invalid metric gate"
+	case strings.HasPrefix(field, "sluice.circuitBreaker"):
+		return "Invalid circuit breaker"
 	case strings.HasPrefix(field, "canary"):
 		return "Invalid canary ladder"
 	}
@@ -277,7 +282,7 @@ func titleOf(field string) string {
 }
 
 // inHCL puts the wire's names into the words of HCL.
-var inHCL = strings.NewReplacer("blueGreen", "blue_green", "regressionCheck", "regression_check", "thresholdCheck", "threshold_check",
+var inHCL = strings.NewReplacer("signedBy", "signed_by", "blueGreen", "blue_green", "regressionCheck", "regression_check", "thresholdCheck", "threshold_check",
 	"minReplicas", "min_replicas", "maxReplicas", "max_replicas", "sourceDeploymentId", "source_deployment_id", "targetDeploymentId", "target_deployment_id")
 
 // sentence makes an engine's words a sentence; a name at its beginning stays as it is.

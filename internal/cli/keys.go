@@ -57,7 +57,7 @@ func (a *app) createKeyCommand() *cobra.Command {
 		a.printf("Key:     %s (%s), scopes %s\nAPI key: %s\n", render.Inert(k.ID), render.Inert(k.Name), render.Inert(strings.Join(k.Scopes, ", ")), render.Inert(k.Secret))
 		return nil
 	}}
-	c.Flags().StringSliceVar(&scopes, "scopes", []string{"read"}, "read, operate or admin")
+	c.Flags().StringSliceVar(&scopes, "scopes", []string{"read"}, "read, operate, admin or break-glass; no other scope includes break-glass")
 	return c
 }
 

@@ -25,6 +25,7 @@ type rolloutFlags struct {
 	direction, window              string
 	threshold, maxRegression       float64
 	finalSource, finalTarget       int
+	holdSource                     bool
 	pause, resume, promote, cancel bool
 	reason                         string
 	wait, preview                  bool
@@ -77,6 +78,7 @@ several use Terraform or the API. Durations are 600s, 10m, or 600 for seconds.`,
 	fl.Float64Var(&f.maxRegression, "metric-max-regression", 0, "percent that the target may be worse")
 	fl.StringVar(&f.window, "metric-window", "", "how far back the gate looks: 300s, 5m, or 300 for seconds (default the engine's)")
 	fl.IntVar(&f.finalSource, "final-source-replicas", 0, "replicas left on the source")
+	fl.BoolVar(&f.holdSource, "hold-source", false, "keep the source at its full size until the last gate has passed (Sluice's own engine)")
 	fl.IntVar(&f.finalTarget, "final-target-replicas", 0, "replicas of the target at the end (default the source's)")
 	fl.BoolVar(&f.pause, "pause", false, "hold where it is")
 	fl.BoolVar(&f.resume, "resume", false, "go on; a tripped gate is evaluated again")
@@ -242,6 +244,9 @@ func (f rolloutFlags) spec(cmd *cobra.Command) (api.RolloutSpec, error) {
 	}
 	if cmd.Flags().Changed("final-target-replicas") {
 		s.FinalTargetReplicas = &f.finalTarget
+	}
+	if f.holdSource {
+		s.Sluice = &api.SpecExtra{HoldSource: true}
 	}
 	if f.metric == "" {
 		for _, flag := range []string{"metric-stat", "metric-operator", "metric-threshold", "metric-direction", "metric-max-regression", "metric-window"} {

@@ -17,6 +17,8 @@ type updateFlags struct {
 	weight                     float64
 	lowSet, highSet, weightSet bool
 	force                      bool
+	breakGlass                 bool
+	reason                     string
 }
 
 func (a *app) updateCommand() *cobra.Command {
@@ -24,7 +26,12 @@ func (a *app) updateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "update DEPLOYMENT", Short: "Change a deployment's limits or its weight in the split",
 		Long: `Change a deployment's limits or its weight in the split. To stop one give
---min-replicas 0 --max-replicas 0; what still has traffic is stopped only with --force.`,
+--min-replicas 0 --max-replicas 0; what still has traffic is stopped only with --force.
+
+A split that a rollout holds is locked. With --break-glass and a --reason the weight is
+set all the same, by a key that has the scope break-glass: the rollout parks, and neither
+a hold nor a circuit breaker moves the split until somebody resumes it, which puts its
+own split back, or cancels it, which keeps yours.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.lowSet, f.highSet, f.weightSet = cmd.Flags().Changed("min-replicas"), cmd.Flags().Changed("max-replicas"), cmd.Flags().Changed("traffic-weight")
@@ -49,6 +56,8 @@ func (a *app) updateCommand() *cobra.Command {
 	fl.IntVar(&f.low, "min-replicas", 0, "floor")
 	fl.IntVar(&f.high, "max-replicas", 0, "ceiling")
 	fl.Float64Var(&f.weight, "traffic-weight", 0, "weight of one ready replica in the split; 0 takes it out")
+	fl.BoolVar(&f.breakGlass, "break-glass", false, "set the weight although a rollout holds the split; needs --reason and a key with the scope break-glass")
+	fl.StringVar(&f.reason, "reason", "", "why the glass is broken; told in the feed and on the rollout")
 	fl.BoolVar(&f.force, "force", false, "also when it takes the deployment that serves away from the traffic")
 	return c
 }
@@ -64,7 +73,14 @@ func (f updateFlags) check() error {
 	case f.highSet && f.high == 0 && !f.lowSet:
 		return usagef("--max-replicas 0 alone would stop the deployment; to stop it say --min-replicas 0 too")
 	}
-	if f.weightSet {
+	switch {
+	case f.breakGlass && !f.weightSet:
+		return usagef("--break-glass edits the split: give --traffic-weight")
+	case f.breakGlass && strings.TrimSpace(f.reason) == "":
+		return usagef("--break-glass needs a --reason: it stands in the feed and on the rollout")
+	case f.reason != "" && !f.breakGlass:
+		return usagef("--reason goes with --break-glass")
+	case f.weightSet:
 		return checkWeight(f.weight)
 	}
 	return nil
@@ -91,11 +107,25 @@ func (f updateFlags) apply(ctx context.Context, c *engineclient.Client, d api.De
 		}
 	}
 	if f.weightSet {
-		if _, err := c.SetWeight(ctx, d.EndpointID, d.ID, f.weight); err != nil {
-			return d, err
-		}
+		return d, f.setWeight(ctx, c, d)
 	}
 	return d, nil
+}
+
+// setWeight edits the split. One that a rollout holds is refused with the way in.
+func (f updateFlags) setWeight(ctx context.Context, c *engineclient.Client, d api.Deployment) error {
+	if f.breakGlass {
+		_, err := c.BreakGlass(ctx, d.EndpointID, d.ID, f.weight, f.reason)
+		return err
+	}
+	_, err := c.SetWeight(ctx, d.EndpointID, d.ID, f.weight)
+	if !engineclient.IsConflict(err) {
+		return err
+	}
+	if can, asked := c.Can(ctx, api.CapabilityBreakGlass); asked != nil || !can {
+		return err
+	}
+	return fmt.Errorf("%w. In an emergency a key with the scope break-glass may edit it all the same: --break-glass --reason \"why\"; the rollout then parks", err)
 }
 
 // checkTraffic refuses, without --force, to stop what has traffic, or to take the

@@ -282,7 +282,7 @@ func (r *reading) rollout(block Block) Rollout {
 	spec, problems := wire.Checked(asked, r.timings)
 	for _, p := range problems {
 		if !s.covers(p.Field) {
-			r.report.refuse(r.instance.places.of(p.Field), sentence(p.Message), "At "+inHCL.Replace(snake(p.Field))+" of "+block.Address.String()+".", inHCL.Replace(p.Hint))
+			r.report.refuse(r.instance.places.of(p.Field), sentence(p.Message), "At "+inHCL.Replace(snake(declared(p.Field)))+" of "+block.Address.String()+".", inHCL.Replace(p.Hint))
 		}
 	}
 	out.Spec, out.Unknown = spec, s.unknown
@@ -290,7 +290,7 @@ func (r *reading) rollout(block Block) Rollout {
 }
 
 // inHCL puts the wire's names into the words of HCL.
-var inHCL = strings.NewReplacer("blueGreen", "blue_green", "regressionCheck", "regression_check", "thresholdCheck", "threshold_check")
+var inHCL = strings.NewReplacer("signedBy", "signed_by", "blueGreen", "blue_green", "regressionCheck", "regression_check", "thresholdCheck", "threshold_check")
 
 func sentence(s string) string {
 	s = inHCL.Replace(s)
@@ -348,6 +348,7 @@ func (s *specReading) read() api.RolloutSpec {
 	}
 	out.FinalSourceReplicas = s.whole(s.attribute("final_source_replicas"), "finalSourceReplicas")
 	out.FinalTargetReplicas = s.whole(s.attribute("final_target_replicas"), "finalTargetReplicas")
+	out.Sluice = s.wayBack(s.attribute("hold_source_until_complete"), s.attribute("circuit_breaker"))
 	return out
 }
 
@@ -440,7 +441,10 @@ func (s *specReading) metric(at string, v cty.Value) api.MetricRule {
 		Name: s.enum(v.GetAttr("name"), at+".name", ""), Stat: s.enum(stat, at+".stat", api.PrefixStat),
 		Percentile: s.whole(v.GetAttr("percentile"), at+".percentile"), Window: s.wait(v.GetAttr("window"), at+".window"),
 	}
-	regression, threshold := v.GetAttr("regression_check"), v.GetAttr("threshold_check")
+	regression, threshold := cty.NullVal(cty.EmptyObject), v.GetAttr("threshold_check")
+	if v.Type().HasAttribute("regression_check") { // a circuit breaker's rule has none
+		regression = v.GetAttr("regression_check")
+	}
 	if !regression.IsKnown() || !threshold.IsKnown() {
 		s.missing(at)
 		return out

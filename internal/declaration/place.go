@@ -46,7 +46,7 @@ func (p places) at(path []string) hcl.Range {
 // of HCL.
 func steps(field string) []string {
 	var out []string
-	for part := range strings.SplitSeq(snake(field), ".") {
+	for part := range strings.SplitSeq(snake(declared(field)), ".") {
 		name, indices, _ := strings.Cut(part, "[")
 		out = append(out, name)
 		for index := range strings.SplitSeq(indices, "[") {

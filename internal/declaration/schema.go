@@ -129,6 +129,8 @@ var kinds = map[Kind][]attribute{
 		may("metrics", listForm(metricForm)),
 		or("final_source_replicas", wholeForm, cty.Zero),
 		may("final_target_replicas", wholeForm),
+		may("hold_source_until_complete", flagForm),
+		may("circuit_breaker", objectForm(must("signed_by", textForm), must("rules", listForm(breakerRuleForm)))),
 		or("on_parked", oneOf("warn", "silent"), cty.StringVal("warn")),
 		or("destroy_behavior", oneOf("refuse", "cancel"), cty.StringVal("refuse")),
 		or("wait", flagForm, cty.True),
@@ -138,19 +140,30 @@ var kinds = map[Kind][]attribute{
 		engineGives(cty.DynamicPseudoType, "condition", "in_effect", "journey", "facts", "findings")),
 }
 
-var metricForm = objectForm(
-	must("name", textForm),
-	may("stat", enumForm(api.PrefixStat)),
-	may("percentile", wholeForm),
-	may("window", durationForm),
-	may("regression_check", objectForm(
-		must("direction", enumForm(api.PrefixDirection)),
-		or("max_regression_percent", numberForm, cty.Zero),
-	)),
-	may("threshold_check", objectForm(
+var (
+	thresholdForm = objectForm(
 		must("operator", enumForm(api.PrefixOperator)),
 		or("value", numberForm, cty.Zero),
-	)),
+	)
+	metricForm = objectForm(
+		must("name", textForm),
+		may("stat", enumForm(api.PrefixStat)),
+		may("percentile", wholeForm),
+		may("window", durationForm),
+		may("regression_check", objectForm(
+			must("direction", enumForm(api.PrefixDirection)),
+			or("max_regression_percent", numberForm, cty.Zero),
+		)),
+		may("threshold_check", thresholdForm),
+	)
+	// breakerRuleForm is a gate without the check against the source.
+	breakerRuleForm = objectForm(
+		must("name", textForm),
+		may("stat", enumForm(api.PrefixStat)),
+		may("percentile", wholeForm),
+		may("window", durationForm),
+		must("threshold_check", thresholdForm),
+	)
 )
 
 // cty is the type of values of a form.

@@ -291,6 +291,7 @@ type Preview struct {
 	Hardware  rollout.Hardware
 	Shared    rollout.HardwareShare
 	PeakBoth  int
+	PeakPlain int  // of both sides without a held source
 	FirstSeed bool // the first custom step is at the standing share
 
 	SourceRate, TargetRate Rate          // over the last minute
@@ -324,6 +325,8 @@ func (e *Engine) PreviewRollout(ctx context.Context, endpoint string, s rollout.
 	v.PeakBoth, _ = j.Peak()
 	v.SourceRate, v.TargetRate = e.Meter.Rate(s.Source, time.Minute), e.Meter.Rate(s.Target, time.Minute)
 	v.ColdStart = e.serving[p.target.Config].ColdStart
+	plain, _ := rollout.NewJourney(s.WithoutWayBack(), p.basis, e.Timings)
+	v.PeakPlain, _ = plain.Peak()
 	return v, nil
 }
 

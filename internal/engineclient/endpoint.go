@@ -70,6 +70,16 @@ const maxMerges = 6
 // other entries; weight 0 takes the deployment out. The etag makes a concurrent
 // edit of another entry a retry instead of a loss.
 func (c *Client) SetWeight(ctx context.Context, endpoint, deployment string, weight float64) (api.Endpoint, error) {
+	return c.mergeWeight(ctx, endpoint, deployment, weight, nil)
+}
+
+// BreakGlass is SetWeight although a rollout holds the split. It takes a key with the
+// scope break-glass, and an engine of Sluice's own; the reason is told in the feed.
+func (c *Client) BreakGlass(ctx context.Context, endpoint, deployment string, weight float64, reason string) (api.Endpoint, error) {
+	return c.mergeWeight(ctx, endpoint, deployment, weight, &api.EndpointEdit{BreakGlass: &api.BreakGlass{Reason: reason}})
+}
+
+func (c *Client) mergeWeight(ctx context.Context, endpoint, deployment string, weight float64, edit *api.EndpointEdit) (api.Endpoint, error) {
 	for try := 1; ; try++ {
 		e, err := c.GetEndpoint(ctx, endpoint)
 		if err != nil {
@@ -79,7 +89,7 @@ func (c *Client) SetWeight(ctx context.Context, endpoint, deployment string, wei
 		if same {
 			return e, nil
 		}
-		e, err = c.UpdateEndpoint(ctx, endpoint, "trafficSplit", api.UpdateEndpoint{ETag: e.ETag, TrafficSplit: &split})
+		e, err = c.UpdateEndpoint(ctx, endpoint, "trafficSplit", api.UpdateEndpoint{ETag: e.ETag, TrafficSplit: &split, Sluice: edit})
 		if !IsStale(err) || try >= maxMerges {
 			return e, err
 		}

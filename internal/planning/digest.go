@@ -15,6 +15,7 @@ import (
 // digest. Who asked is not part of it.
 func Digest(s rollout.Spec) string {
 	s.Digest, s.Origin = "", ""
+	s.HoldSource = s.HoldSource && s.Breaker == nil // a breaker holds the source anyway
 	canonical := wire.SpecToAPI(s)
 	b, err := json.Marshal(canonical)
 	if err != nil {

@@ -34,12 +34,14 @@ const (
 	LastStepUngated       Code = "LAST_STEP_UNGATED"
 	TimeoutShort          Code = "TIMEOUT_SHORT"
 	SurgeLarge            Code = "SURGE_LARGE"
+	SourceHeld            Code = "SOURCE_HELD"
+	BreakerKeepsSeed      Code = "BREAKER_KEEPS_SEED"
 	largeFirstStepPercent      = 25
 )
 
 // Codes lists every code of this package.
 func Codes() []Code {
-	return []Code{NoGate, SoakGrown, FirstStepLarge, GateLowSamplesNote, BlueGreenFullBlast, StepReplicasBelow, UngatedWhenIdle, LastStepUngated, TimeoutShort, SurgeLarge}
+	return []Code{NoGate, SoakGrown, FirstStepLarge, GateLowSamplesNote, BlueGreenFullBlast, StepReplicasBelow, UngatedWhenIdle, LastStepUngated, TimeoutShort, SurgeLarge, SourceHeld, BreakerKeepsSeed}
 }
 
 // Finding is one remark of a plan: what, where in the declaration, and how to mend
@@ -87,6 +89,7 @@ func findings(s rollout.Spec, k Known, t rollout.Timings, j Journey) []Finding {
 	if f, short := ShortTimeout(j.Totals.LeastDuration, k.Timeout); short {
 		l.found = append(l.found, f)
 	}
+	wayBackFindings(l, s, k, t)
 	for _, st := range j.Steps {
 		if st.surge != nil && *st.surge > k.Burst {
 			l.add(SurgeLarge, Caution, stepField(s, st, "traffic"),

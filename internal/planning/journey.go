@@ -14,6 +14,7 @@ type Journey struct {
 	Strategy rollout.Strategy `json:"strategy"`
 	Steps    []Step           `json:"steps"`
 	Gates    []Gate           `json:"gates"`
+	Breaker  []BreakerRule    `json:"breaker,omitempty"` // of the circuit breaker
 	Totals   Totals           `json:"totals"`
 	Findings []Finding        `json:"findings"`
 	Digest   string           `json:"digest"`
@@ -62,6 +63,8 @@ type Totals struct {
 	FinalTargetReplicas *int          `json:"finalTargetReplicas,omitempty"`
 	PeakReplicas        *int          `json:"peakReplicas,omitempty"`   // of both sides at once
 	LargestScaleUp      *int          `json:"largestScaleUp,omitempty"` // at most: without a basis the target counts as stopped
+	HoldsSource         bool          `json:"holdsSource,omitempty"`    // the source keeps its full size until the last gate
+	BreakerSignedBy     string        `json:"breakerSignedBy,omitempty"`
 }
 
 // Known is what a plan may rely on beyond the declaration.
@@ -90,6 +93,7 @@ func NewJourney(s rollout.Spec, k Known, t rollout.Timings) Journey {
 	reason := waitReason(s, asked, soak, t)
 	j.addWaits(s, t, asked, soak, reason, k.Basis)
 	j.Gates = gates(s, j.Steps, t)
+	j.addWayBack(s, t)
 	j.addTotals(s, soak)
 	if j.Totals.WaitLimit = k.Timeout; k.Timeout <= 0 {
 		j.Totals.WaitLimit = DefaultWait(j.Totals.LeastDuration)

@@ -22,6 +22,7 @@ func Plan(w io.Writer, title string, j planning.Journey, o Options) error {
 	p.line("plan %s", planning.ShortDigest(j.Digest))
 	planLadder(p, j, o)
 	planGates(p, j)
+	planWayBack(p, j)
 	planStops(p, j)
 	planFindings(p, j, o)
 	return p.err

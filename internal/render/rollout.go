@@ -58,6 +58,7 @@ func (v view) header() {
 		parts = append(parts, "from "+Inert(x.Origin))
 	}
 	v.p.line("%s", strings.Join(parts, " · "))
+	v.wayBack()
 }
 
 // limitedTo is the whole share of a step that the room for its target does not suffice
@@ -153,12 +154,6 @@ func (v view) stepTime(st api.RolloutStep) string {
 	return ""
 }
 
-// organs are the parts of a step, in order, and the phase that each belongs to.
-var organs = []struct{ name, phase string }{
-	{"check", "CHECKING"}, {"scale", "SCALING"}, {"health", "SCALING"}, {"shift", "SHIFTING"},
-	{"propagate", "PROPAGATING"}, {"drain", "DRAINING"}, {"soak", "SOAKING"}, {"gate", "GATING"},
-}
-
 func (v view) anatomy() {
 	x := v.r.Sluice
 	if x == nil || x.Phase == "" || v.r.CurrentStep == nil {
@@ -168,6 +163,7 @@ func (v view) anatomy() {
 	if phase == "CONFIRMING" {
 		phase = "GATING"
 	}
+	organs := v.organs()
 	reached, parts := false, make([]string, 0, len(organs))
 	for _, organ := range organs {
 		switch {

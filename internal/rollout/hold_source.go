@@ -54,3 +54,10 @@ func (d *decider) letGo() {
 	d.happen(DrainBegan)
 	d.enter(PhaseDraining)
 }
+
+// WithoutWayBack is the spec without what keeps a quick way back open, to tell what that
+// costs.
+func (s Spec) WithoutWayBack() Spec {
+	s.HoldSource, s.Breaker = false, nil
+	return s
+}

@@ -210,10 +210,12 @@ func (s *Server) actualShare(r rollout.Rollout) (share float64, ok bool) {
 
 // Warning codes of a preview.
 const (
-	warnStartWillReject = "START_WILL_REJECT"
-	warnFirstStepAtSeed = "FIRST_STEP_AT_SEED"
-	warnBelowSourceMin  = "FINAL_BELOW_SOURCE_MIN"
-	warnCapacityShort   = "CAPACITY_SHORT"
+	warnStartWillReject  = "START_WILL_REJECT"
+	warnFirstStepAtSeed  = "FIRST_STEP_AT_SEED"
+	warnBelowSourceMin   = "FINAL_BELOW_SOURCE_MIN"
+	warnCapacityShort    = "CAPACITY_SHORT"
+	warnSourceHeld       = "SOURCE_HELD"
+	warnBreakerKeepsSeed = "BREAKER_KEEPS_SEED"
 )
 
 func (s *Server) viewPreview(spec rollout.Spec, p engine.Preview) api.Preview {
@@ -250,6 +252,12 @@ func (s *Server) viewPreview(spec rollout.Spec, p engine.Preview) api.Preview {
 	}
 	if p.Basis.TargetBounds.Stopped() && j.FinalTarget < p.Basis.SourceBounds.Min {
 		warn(warnBelowSourceMin, "the target lands at %d replica(s), below the source's minimum of %d", j.FinalTarget, p.Basis.SourceBounds.Min)
+	}
+	if spec.HoldsSource() {
+		warn(warnSourceHeld, "the source keeps its %d replica(s) until the last gate has passed: %d of both sides at the peak, %d more than without", j.Source, p.PeakBoth, p.PeakBoth-p.PeakPlain)
+	}
+	if spec.Breaker != nil && p.Basis.Frozen() {
+		warn(warnBreakerKeepsSeed, "the target carries %d %% of the pair already: a trip of the circuit breaker goes back to that, and not to 0", p.Basis.Seed)
 	}
 	if !out.Sluice.Feasible {
 		out.Sluice.Shortfall = fmt.Sprintf("the journey's peak needs %d more replica(s) of %s and %d fit", p.Extra, p.Hardware.ID, p.Free)

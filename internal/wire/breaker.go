@@ -52,3 +52,17 @@ func tripToAPI(r rollout.Rollout) *api.BreakerTrip {
 	}
 	return &api.BreakerTrip{At: api.At(r.Trip.At), Rule: r.Trip.Rule, SignedBy: r.Spec.Breaker.SignedBy, FromPercent: r.Trip.From, ToPercent: r.Trip.To}
 }
+
+// fillBreaker names the window and the statistic in effect of a breaker's rules.
+func fillBreaker(out api.RolloutSpec, s rollout.Spec, t rollout.Timings) {
+	if s.Breaker == nil {
+		return
+	}
+	for i, r := range s.Breaker.Rules {
+		rule := &out.Sluice.CircuitBreaker.Rules[i]
+		rule.Window = ptr(api.Duration(t.WindowOf(r)))
+		if r.Stat == "" {
+			rule.Stat = api.PrefixStat + string(rollout.StatAvg)
+		}
+	}
+}

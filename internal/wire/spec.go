@@ -215,6 +215,7 @@ func FilledToAPI(s rollout.Spec, j rollout.Journey, t rollout.Timings) api.Rollo
 			out.Canary.Steps = append(out.Canary.Steps, api.CanaryStep{Traffic: rung.Percent, Replicas: ptr(rung.Need)})
 		}
 	}
+	fillBreaker(out, s, t)
 	for i, r := range s.Rules {
 		out.Metrics[i].Window = ptr(api.Duration(t.WindowOf(r)))
 		if r.Stat == "" {

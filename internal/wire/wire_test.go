@@ -95,6 +95,13 @@ func anySpec(t *rapid.T) rollout.Spec {
 	if rapid.Bool().Draw(t, "final target given") {
 		s.FinalTarget = ptr(rapid.IntRange(1, 9).Draw(t, "final target"))
 	}
+	s.HoldSource = rapid.Bool().Draw(t, "hold the source")
+	if rapid.Bool().Draw(t, "breaker") {
+		s.Breaker = &rollout.Breaker{SignedBy: "ana@example.org", Rules: []rollout.Rule{{
+			Metric: rollout.RouterErrorRate, Window: time.Duration(rapid.IntRange(0, 900).Draw(t, "breaker window")) * time.Second,
+			Threshold: &rollout.Threshold{Operator: rollout.LT, Value: rapid.Float64Range(0.01, 1).Draw(t, "breaker value")},
+		}}}
+	}
 	if s.Strategy != rollout.Canary {
 		return s
 	}

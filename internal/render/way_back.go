@@ -1,0 +1,81 @@
+package render
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
+)
+
+// organ is one part of a step with the phase that it belongs to.
+type organ struct{ name, phase string }
+
+// organs are the parts of the current step, in order. A source that is held whole is
+// drained after the last gate only.
+func (v view) organs() []organ {
+	before := []organ{{"check", "CHECKING"}, {"scale", "SCALING"}, {"health", "SCALING"}, {"shift", "SHIFTING"}, {"propagate", "PROPAGATING"}}
+	drain, judge := organ{"drain", "DRAINING"}, []organ{{"soak", "SOAKING"}, {"gate", "GATING"}}
+	switch {
+	case !holds(v.r):
+		return append(append(before, drain), judge...)
+	case v.r.CurrentStep != nil && *v.r.CurrentStep == v.r.Status.TotalSteps-1:
+		return append(append(before, judge...), drain)
+	}
+	return append(before, judge...)
+}
+
+// holds reports whether a rollout was asked to keep its source whole.
+func holds(r api.Rollout) bool {
+	if r.Sluice == nil || r.Sluice.Spec == nil || r.Sluice.Spec.Sluice == nil {
+		return false
+	}
+	x := r.Sluice.Spec.Sluice
+	return x.HoldSource || x.CircuitBreaker != nil
+}
+
+// wayBack shows a split that somebody set by hand, and whether the way back is open.
+func (v view) wayBack() {
+	x := v.r.Sluice
+	if x == nil {
+		return
+	}
+	if d := x.Drift; d != nil {
+		v.p.line("  %s", v.o.paint(red, fmt.Sprintf("drift: %s set %d%% by hand at %s, the rollout had set %d%%: %s", Inert(d.By), d.ActualPercent, d.At.UTC().Format(time.RFC3339), d.SetPercent, Inert(d.Reason))))
+		v.p.line("  nothing of the engine moves the split until it is resumed or cancelled")
+	}
+	if b := breakerOf(v.r); b != nil && x.HeldSource && x.Drift == nil {
+		state := "armed"
+		if x.Trip != nil {
+			state = fmt.Sprintf("tripped, %d%% → %d%%", x.Trip.FromPercent, x.Trip.ToPercent)
+		}
+		v.p.line("  circuit breaker: %s, signed by %s; the source is held at its full size", state, Inert(b.SignedBy))
+	} else if x.HeldSource {
+		v.p.line("  the source is held at its full size until the last gate has passed")
+	}
+}
+
+func breakerOf(r api.Rollout) *api.CircuitBreaker {
+	if r.Sluice == nil || r.Sluice.Spec == nil || r.Sluice.Spec.Sluice == nil {
+		return nil
+	}
+	return r.Sluice.Spec.Sluice.CircuitBreaker
+}
+
+// planWayBack shows the circuit breaker of a plan, and a source that is held.
+func planWayBack(p *printer, j planning.Journey) {
+	if !j.Totals.HoldsSource {
+		return
+	}
+	p.line("")
+	if len(j.Breaker) == 0 {
+		p.line("  the source keeps its full size until the last gate has passed")
+		return
+	}
+	p.line("  circuit breaker, signed by %s: any one sets the target back and parks", Inert(j.Totals.BreakerSignedBy))
+	for _, r := range j.Breaker {
+		p.line("    %s", Inert(r.Text))
+		p.line("      looked at every %s, on %d request(s) or more in %s; two looks must agree", planning.Span(r.Every), r.SamplesNeeded, planning.Span(r.Window))
+	}
+	p.line("    the source keeps its full size until the last gate has passed")
+}
