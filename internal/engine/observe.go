@@ -72,6 +72,7 @@ func (e *Engine) observeSide(ctx context.Context, r rollout.Rollout, d rollout.D
 // as long as either the record or the served route still has it.
 func (e *Engine) observeSplit(ctx context.Context, r rollout.Rollout, failing string) (rollout.Split, error) {
 	s := rollout.Split{Percent: r.Percent, Failing: failing}
+	s.Behind, s.BehindSince = e.routes.behind(ctx, r.EndpointID) // first: it may change what is served
 	if route, ok := e.Router.Serving(r.EndpointID); ok && route.Pair != nil && route.Pair.RolloutID == r.ID {
 		s.Held, s.Percent, s.Generation = true, route.Pair.Percent, route.Generation
 	}

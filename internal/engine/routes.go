@@ -22,7 +22,7 @@ type routes struct {
 
 	mu      sync.Mutex
 	locks   map[string]*sync.Mutex     // by endpoint
-	failing map[string]struct{}        // endpoints whose last route could not be applied
+	failing map[string]behind          // endpoints whose last route could not be applied
 	unsure  map[string]struct{}        // deployments that the fleet could not be told of
 	late    map[string]struct{}        // deployments to follow again, without haste
 	states  map[string]DeploymentState // by deployment: what was told last
@@ -32,7 +32,7 @@ type routes struct {
 
 func newRoutes(e *Engine) *routes {
 	return &routes{
-		e: e, locks: map[string]*sync.Mutex{}, failing: map[string]struct{}{}, unsure: map[string]struct{}{}, late: map[string]struct{}{}, states: map[string]DeploymentState{},
+		e: e, locks: map[string]*sync.Mutex{}, failing: map[string]behind{}, unsure: map[string]struct{}{}, late: map[string]struct{}{}, states: map[string]DeploymentState{},
 		dirty: map[string]struct{}{}, wake: make(chan struct{}, 1),
 	}
 }
@@ -103,7 +103,7 @@ func (r *routes) apply(ctx context.Context, endpoint string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.failing[endpoint] = struct{}{}
+		r.failing[endpoint] = r.failing[endpoint].after(err, r.e.Now())
 		return err
 	}
 	delete(r.failing, endpoint)
@@ -275,7 +275,7 @@ func (r *routes) repeat(ctx context.Context) {
 			r.ensureLater(id)
 		}
 	}
-	for _, id := range r.take(&r.failing) {
+	for _, id := range r.unapplied() {
 		if err := r.apply(ctx, id); err != nil { // which notes it as failing again
 			r.e.Logger.Warn("apply a route again", "endpoint", id, "error", err)
 			continue
@@ -302,6 +302,7 @@ func (r *routes) follow(ctx context.Context, deployment string) error {
 		return err
 	}
 	if err := r.apply(ctx, d.EndpointID); err != nil {
+		r.e.pokeEndpoint(ctx, d.EndpointID) // a step does not go on for long on an old route
 		return err
 	}
 	if err := r.tellState(ctx, d); err != nil {

@@ -209,10 +209,6 @@ func (r *runner) drive(ctx context.Context, id string) (time.Time, error) {
 
 var errUnsettled = errors.New("did not settle: this is a bug, report it with the rollout's id")
 
-// patience is how long a turn may fail before a working rollout is parked: long
-// enough for a restart of what is down, short enough for a person to hear of it.
-const patience = time.Minute
-
 // outage parks a rollout whose turns fail, so that a person sees it in the feed and
 // not only in the log. It returns the turn's error as long as it is to be tried again.
 func (r *runner) outage(ctx context.Context, id string, cause error) (time.Time, error) {
@@ -225,7 +221,7 @@ func (r *runner) outage(ctx context.Context, id string, cause error) (time.Time,
 	r.failed[id] = f
 	r.mu.Unlock()
 	var refused *Error // trying again cannot mend it: the configuration must change
-	if now.Sub(f.since) < patience && !errors.As(cause, &refused) {
+	if now.Sub(f.since) < rollout.Patience && !errors.As(cause, &refused) {
 		return time.Time{}, cause
 	}
 	ro, err := r.e.Store.Rollout(ctx, id)

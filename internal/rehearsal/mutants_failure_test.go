@@ -28,5 +28,16 @@ func failureMutants() []mutant {
 				}
 			}
 		}),
+		believes("the drain begins while the routers are behind", func(_ *rollout.Rollout, o *rollout.Observed, now time.Time) {
+			if o.Split.Behind != "" && now.Sub(o.Split.BehindSince) < rollout.Patience {
+				o.Split.Behind = ""
+			}
+		}),
+		believes("routers that are behind are no matter", func(_ *rollout.Rollout, o *rollout.Observed, now time.Time) {
+			o.Split.BehindSince = now
+		}),
+		believes("routers that are behind park at once", func(_ *rollout.Rollout, o *rollout.Observed, now time.Time) {
+			o.Split.BehindSince = time.Time{}
+		}),
 	}
 }

@@ -115,10 +115,6 @@ func (r bentRouter) Apply(route rollout.Route) error {
 	return r.Router.Apply(route)
 }
 
-func working(r rollout.Rollout) bool {
-	return r.State == rollout.Running || r.State == rollout.Stabilizing
-}
-
 func ptrTo(n int) *int { return &n }
 
 // mutants are the wrong engines that the watch must notice.

@@ -16,6 +16,7 @@ type routers struct {
 	late    time.Duration // of the last copy; those between are spread
 	failing string        // why routes are refused
 	dies    bool          // with the engine: an in-process gateway
+	behind  time.Time     // engine's clock: since when the latest route is refused; zero when it is served
 	others  others
 }
 
@@ -45,8 +46,12 @@ func (r *routers) take(route rollout.Route) error {
 		return err
 	}
 	if r.failing != "" {
+		if r.behind.IsZero() {
+			r.behind = r.w.engineNow()
+		}
 		return errors.New(r.failing)
 	}
+	r.behind = time.Time{}
 	if r.others.take(r.w, route) {
 		return nil
 	}

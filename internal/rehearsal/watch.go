@@ -112,6 +112,7 @@ func (v *watch) rests() {
 	if r.ID == "" {
 		return
 	}
+	v.restsBehind(r)
 	if n := w.ready(w.source) + w.ready(w.target); v.sameSize && !r.State.Terminal() && n < v.total {
 		v.blame(1, "%d replicas are ready in a same-size swap of %d", n, v.total)
 	}
@@ -185,6 +186,11 @@ func (v *watch) restsHeld(r rollout.Rollout) {
 			return
 		}
 	}
+}
+
+// working reports whether the engine works at a step.
+func working(r rollout.Rollout) bool {
+	return r.State == rollout.Running || r.State == rollout.Stabilizing
 }
 
 // served is what the first router serves of the pair.

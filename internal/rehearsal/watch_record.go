@@ -154,6 +154,8 @@ func (v *watch) parks(old, r rollout.Rollout) {
 		v.blame(5, "%s says nothing", c.Category)
 	}
 	switch c.Category {
+	case rollout.RoutingError:
+		v.parksOnRouters(old)
 	case rollout.MetricRegression:
 		if got := v.verdict(r); got == breached || got == undecided {
 			break
@@ -309,6 +311,9 @@ func (v *watch) boundsSource(r rollout.Rollout, old, b rollout.Bounds) {
 	}
 	if waited := w.engineNow().Sub(v.splitAt); waited < w.timings.Propagation && w.skew == 0 {
 		v.blame(2, "the source is drained %v after the shift", waited)
+	}
+	if !w.routers.behind.IsZero() {
+		v.blame(2, "the source is drained while the routers refuse the latest route")
 	}
 	if !w.routers.converged() && w.skew == 0 {
 		v.blame(2, "the source is drained while routers still serve the split before")

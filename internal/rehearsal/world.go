@@ -182,6 +182,7 @@ func (w *World) boot() error {
 	for _, s := range w.sides {
 		c.Serving = append(c.Serving, w.serving(s))
 	}
+	w.routers.behind = time.Time{} // nobody knows yet
 	if w.wrong != nil {
 		w.wrong(&c)
 	}

@@ -153,7 +153,7 @@ func (r *Rollout) goOn(now time.Time) {
 
 func (r *Rollout) clearPark() {
 	r.Pause, r.Condition, r.Hold, r.RetryAt = nil, nil, nil, time.Time{}
-	r.Peeks, r.Trip, r.Edit = nil, nil, nil
+	r.Peeks, r.Waits, r.Trip, r.Edit = nil, "", nil, nil
 }
 
 // beginStep starts the current step from its first phase.

@@ -124,6 +124,9 @@ func (d *decider) work() {
 		d.awaitReturn() // routers that began anew and refuse every route serve no step
 		return
 	}
+	if d.routersFail() {
+		return
+	}
 	switch d.r.Phase {
 	case PhaseChecking:
 		d.check()

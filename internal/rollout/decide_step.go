@@ -141,6 +141,9 @@ func (d *decider) propagate() {
 		d.wake(end)
 		return
 	}
+	if d.awaitRouters() {
+		return
+	}
 	d.tell(d.r.event(d.now, EventPropagated, "routing converged at %d%%", d.r.Percent))
 	if d.r.HoldsSource() {
 		d.soakWhole()
@@ -164,6 +167,9 @@ func (d *decider) drain() {
 		e.Max = ptr(ceiling)
 	}
 	if e.Min != nil || e.Max != nil {
+		if d.awaitRouters() {
+			return
+		}
 		d.act(e)
 		return
 	}

@@ -38,6 +38,7 @@ const (
 	EventCapacityLimited  EventType = "rollout.capacity_limited"
 	EventHeld             EventType = "rollout.split_held"
 	EventPropagated       EventType = "rollout.propagated"
+	EventDrainWaits       EventType = "rollout.drain_waiting"
 	EventSourceDrained    EventType = "rollout.source_drained"
 	EventSourceHeld       EventType = "rollout.source_held"
 	EventBreakerTripped   EventType = "rollout.breaker_tripped"

@@ -32,11 +32,13 @@ func (s Side) serving() int { return min(s.Ready, s.Bounds.Max) }
 
 // Split is what the routers serve.
 type Split struct {
-	Held       bool   // the pair's share is held by a rollout; false once released
-	Percent    int    // of the pair, on the target
-	Generation uint64 // of the route that set it
-	Pending    bool   // what was asked for last is not served yet
-	Failing    string // why the routers cannot be told; empty when they can
+	Held        bool   // the pair's share is held by a rollout; false once released
+	Percent     int    // of the pair, on the target
+	Generation  uint64 // of the route that set it
+	Pending     bool   // what was asked for last is not served yet
+	Failing     string // why the routers cannot be told; empty when they can
+	Behind      string // why the routers did not take the latest route, whoever changed it; empty when they did
+	BehindSince time.Time
 }
 
 // Capacity is what the fleet can still place for the target.

@@ -100,6 +100,7 @@ type Rollout struct {
 	SourceReleased bool      `json:"sourceReleased,omitempty"` // the drain of a held source has begun
 	Peeks          []Peek    `json:"peeks,omitempty"`
 	Limit          *Limit    `json:"limit,omitempty"`    // why the current step stands at a part of its share
+	Waits          string    `json:"waits,omitempty"`    // why the routers are behind, while the drain waits for them
 	Attempts       int       `json:"attempts,omitempty"` // gates judged in this step, without the looks that confirm a breach
 
 	Pause      *PauseInfo `json:"pause,omitempty"`
@@ -152,7 +153,7 @@ func (r Rollout) clone() Rollout {
 // enter begins a phase. A step that is looked at anew is on its way nowhere, and one
 // whose own share is served is limited no more.
 func (r *Rollout) enter(p Phase, now time.Time) {
-	r.Phase, r.PhaseSince = p, now
+	r.Phase, r.PhaseSince, r.Waits = p, now, ""
 	switch {
 	case p == PhaseChecking || p == PhaseScaling:
 		r.stop()

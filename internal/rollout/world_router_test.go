@@ -16,7 +16,9 @@ type router struct {
 	lands      time.Time // when what was asked for is served
 	delay      time.Duration
 	failing    string
-	history    []span // what was served since when
+	known      [2]int    // ready replicas of source and target by the latest route that was taken
+	behind     time.Time // since when a later route is refused
+	history    []span    // what was served since when
 }
 
 // span is one stretch of a served split.
@@ -72,10 +74,25 @@ func (r *router) advance(now time.Time) {
 	}
 }
 
+// follow tells the routers of the replicas that are ready now.
+func (r *router) follow(source, target int, now time.Time) {
+	latest := [2]int{source, target}
+	switch {
+	case r.failing == "":
+		r.known, r.behind = latest, never
+	case r.known != latest && r.behind.IsZero():
+		r.behind = now
+	}
+}
+
 func (r *router) observed() Split {
 	g := r.generation
 	if n := len(r.history); n > 0 {
 		g = r.history[n-1].generation
 	}
-	return Split{Held: r.held, Percent: r.served, Generation: g, Failing: r.failing, Pending: r.lands != never}
+	s := Split{Held: r.held, Percent: r.served, Generation: g, Failing: r.failing, Pending: r.lands != never}
+	if !r.behind.IsZero() {
+		s.Behind, s.BehindSince = r.failing, r.behind
+	}
+	return s
 }

@@ -111,6 +111,9 @@ func (v *watch) settled(r Rollout) {
 	if steady := r.Phase == PhaseSoaking || r.Phase == PhaseGating || r.Phase == PhaseConfirming; working && steady && r.Percent != r.Rung().Percent {
 		v.blame("step: %s at %d%%, a part of the step's %d%%", r.Phase, r.Percent, r.Rung().Percent)
 	}
+	if b := v.w.router.behind; working && !b.IsZero() && r.Phase != PhaseChecking && r.Phase != PhaseScaling && r.Phase != PhaseShifting && r.Phase != PhaseReleasing && v.w.now.Sub(b) >= time.Minute {
+		v.blame("routers: %s goes on while they are behind since %s", r.Phase, clock(b))
+	}
 	still := v.w.router.failing == "" && v.w.router.lands.IsZero()
 	if h := r.Hold; h != nil && r.State.Parked() && still && v.w.router.served > *h {
 		v.blame("hold: %d%% is served while %d%% shall be held", v.w.router.served, *h)
@@ -160,6 +163,9 @@ func (v *watch) bounding(r Rollout, s *side, old, b Bounds) {
 	if b.Max < r.Spec.FinalSource {
 		v.blame("bounds: source drained to %v, %d shall stay", b, r.Spec.FinalSource)
 	}
+	if !v.w.router.behind.IsZero() {
+		v.blame("bounds: source drained while the routers are behind since %s", clock(v.w.router.behind))
+	}
 	if r.Phase != PhaseDraining {
 		v.blame("bounds: source drained in %s", r.Phase)
 	}
@@ -196,6 +202,11 @@ func (v *watch) committed(old, r Rollout, events []Event) {
 		}
 	}
 	v.checkTold(len(events))
+	if c := r.Condition; c != nil && old.Condition == nil && c.Category == RoutingError && old.Phase == PhaseSoaking {
+		if b := v.w.router.behind; b.IsZero() || v.w.now.Sub(b) < time.Minute {
+			v.blame("routers: parked in the soak, behind since %s", clock(b))
+		}
+	}
 	if c := r.Condition; c != nil && old.Condition == nil && r.Trip == nil && c.Category == MetricRegression && v.lastQuery.Before(r.SoakEnds()) {
 		v.blame("gate: judged at %s before the soak's end %s", clock(v.lastQuery), clock(r.SoakEnds()))
 	}

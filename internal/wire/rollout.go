@@ -189,6 +189,9 @@ func Next(r rollout.Rollout) (at time.Time, what string) {
 
 func nextInStep(r rollout.Rollout) (time.Time, string) {
 	rung := r.Goal()
+	if r.Waits != "" {
+		return time.Time{}, "the routers take the latest route, then the source drains (" + r.Waits + ")"
+	}
 	if rung != r.Rung() && r.Phase == rollout.PhaseDraining {
 		return time.Time{}, fmt.Sprintf("the source is down to %d replica(s), then the rest of the target is placed", rung.Source)
 	}
