@@ -23,6 +23,9 @@ func Draw(seed uint64) Script {
 		s.When = nil // nobody starts it but the operator at the end
 	}
 	var later []string
+	if d.oneIn(6) {
+		later = d.story()
+	}
 	for range d.IntN(22) {
 		at += time.Duration(pick(d, 0, 1, 7, 40, 100, 400, 1000, 5000)) * time.Second
 		deed := d.deed()
@@ -162,6 +165,20 @@ func (d *drawer) deed() string {
 		return fmt.Sprintf("at call %d: crash %s", 1+d.IntN(9), pick(d, "before", "after"))
 	}
 	return fmt.Sprintf("at call %d: %s", 1+d.IntN(5), pick(d, d.control(), d.control(), d.fleetDeed(), d.bounds()))
+}
+
+// story draws faults that only mean something one after the other: routers that cannot be
+// told of a replica that comes or goes while a split is served.
+func (d *drawer) story() []string {
+	phase := pick(d, "PROPAGATING", "SOAKING")
+	in := func(after int, deed string) string {
+		return fmt.Sprintf("in %s of step 1 after %ds: %s", phase, after, deed)
+	}
+	return []string{
+		in(1, "routers fail \"no gateway answers\""),
+		in(2, pick(d, "autoscale 1 source", "autoscale 12 source", "autoscale 12 target")),
+		in(pick(d, 40, 58, 400), "routers work"),
+	}
 }
 
 func (d *drawer) control() string {
