@@ -2,6 +2,7 @@ package rehearsal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -33,7 +34,7 @@ func newWorld(ctx context.Context, s Script, setup Setup) (*World, error) {
 	for _, text := range s.Given {
 		key, rest, ok := strings.Cut(text, ":")
 		if !ok {
-			return nil, fmt.Errorf("%q: wants \"what: how\"", text)
+			return nil, &lineError{text, errors.New("wants \"what: how\"")}
 		}
 		rest = strings.TrimSpace(rest)
 		var err error
@@ -59,7 +60,7 @@ func newWorld(ctx context.Context, s Script, setup Setup) (*World, error) {
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", text, err)
+			return nil, &lineError{text, err}
 		}
 	}
 	for _, text := range slices.Concat(s.Given, s.When) {
@@ -198,10 +199,10 @@ func (w *World) script(when []string) error {
 	for _, text := range when {
 		c, rest, err := parseWhen(text)
 		if err != nil {
-			return fmt.Errorf("%q: %w", text, err)
+			return &lineError{text, err}
 		}
 		if c.do, err = parseCommand(rest, w.rules); err != nil {
-			return fmt.Errorf("%q: %w", text, err)
+			return &lineError{text, err}
 		}
 		c.text = rest
 		if c.phase != "" {

@@ -32,7 +32,7 @@ func PlayScenario(ctx context.Context, text string) (out Played, err error) {
 	defer func() { err = errors.Join(err, disk.Close()) }()
 	got, err := Play(ctx, s, Setup{Disk: disk, Reads: Remembered})
 	if err != nil {
-		return Played{}, err
+		return Played{}, placed(text, err)
 	}
 	out = Played{Transcript: got.Lines, Diff: []string{}, Violations: []string{}}
 	if len(s.Expect) > 0 {
