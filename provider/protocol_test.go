@@ -33,6 +33,7 @@ type toldEngine struct {
 	hardware    []api.InstanceType
 
 	mu    sync.Mutex
+	agent string   // of the last call
 	calls []string // method and path with query, without the project; whoami left out
 }
 
@@ -64,6 +65,9 @@ func newToldEngine(t *testing.T) *toldEngine {
 	mux.HandleFunc("GET "+project+"/endpoints/{ep}/events", func(w http.ResponseWriter, r *http.Request) { page(w, r, e.events) })
 	mux.HandleFunc("GET /v2/public/inference-instance-types", func(w http.ResponseWriter, r *http.Request) { page(w, r, e.hardware) })
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e.mu.Lock()
+		e.agent = r.UserAgent()
+		e.mu.Unlock()
 		if path := strings.TrimPrefix(r.URL.Path, project); r.URL.Path != "/v1/whoami" {
 			if r.URL.RawQuery != "" {
 				path += "?" + r.URL.RawQuery

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 
@@ -41,6 +42,7 @@ type providerModel struct {
 	APIKey    types.String `tfsdk:"api_key"`
 	Project   types.String `tfsdk:"project"`
 
+	limitsModel
 	APIKeyFile   types.String `tfsdk:"api_key_file"`
 	ProgressFile types.String `tfsdk:"progress_file"`
 }
@@ -72,6 +74,7 @@ func (p *sluiceProvider) Schema(_ context.Context, _ provider.SchemaRequest, res
 			},
 		},
 	}
+	maps.Copy(resp.Schema.Attributes, limitAttributes())
 }
 
 // setting is one provider setting with where it may come from.
@@ -103,7 +106,7 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if m.EngineURL.IsUnknown() || m.APIKey.IsUnknown() || m.APIKeyFile.IsUnknown() || m.Project.IsUnknown() {
+	if m.EngineURL.IsUnknown() || m.APIKey.IsUnknown() || m.APIKeyFile.IsUnknown() || m.Project.IsUnknown() || m.limitsUnknown() {
 		d := &engine{}
 		resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.ActionData = d, d, d, d
 		return
@@ -121,10 +124,12 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	client, err := engineclient.New(engineclient.Config{
+	config := engineclient.Config{
 		BaseURL: url.resolve(), APIKey: key.resolve(), RenewKey: renew, Project: project.resolve(),
 		UserAgent: fmt.Sprintf("terraform-provider-sluice/%s Terraform/%s", p.version, req.TerraformVersion),
-	})
+	}
+	m.limit(&config)
+	client, err := engineclient.New(config)
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("engine_url"), "Invalid engine", err.Error())
 		return
@@ -134,6 +139,7 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 		return
 	}
 	d := &engine{client: client, progress: m.progressFile()}
+	d.introduce(ctx)
 	resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.ActionData = d, d, d, d
 }
 

@@ -94,17 +94,8 @@ func (e *engine) takes(ctx context.Context, s api.RolloutSpec) diag.Diagnostics 
 		{s.Sluice.HoldSource, "hold_source_until_complete", api.CapabilityHoldSource},
 		{s.Sluice.CircuitBreaker != nil, "circuit_breaker", api.CapabilityCircuitBreaker},
 	} {
-		if !need.asked {
-			continue
-		}
-		can, err := e.client.Can(ctx, need.capability)
-		if err != nil {
-			addRefusal(&diags, "ask the engine what it can do", err)
-			return diags
-		}
-		if !can {
-			diags.AddAttributeError(path.Root(need.attribute), "This engine has no "+need.attribute,
-				fmt.Sprintf("%s needs an engine with the capability %q, which %s does not announce. Run Sluice's own engine (sluice serve), a newer one if this is one, or leave the attribute out.", need.attribute, need.capability, e.client.URL()))
+		if need.asked {
+			e.requires(ctx, &diags, path.Root(need.attribute), need.capability)
 		}
 	}
 	return diags

@@ -25,6 +25,7 @@ type Config struct {
 
 	AttemptTimeout time.Duration // of one attempt; default 30 s
 	Retries        Retries
+	PerSecond      float64           // most attempts a second, of all callers together; 0 for no limit
 	Transport      http.RoundTripper // default http.DefaultTransport
 }
 
@@ -66,7 +67,11 @@ func New(c Config) (*Client, error) {
 		keys:      &keyring{key: strings.TrimSpace(c.APIKey), renew: c.RenewKey},
 		userAgent: c.UserAgent,
 	}
-	client := over(root, c.Project, c.Retries, renewing{next: attemptTimeout{next: inner, each: c.AttemptTimeout}, keys: inner.keys})
+	var attempts Doer = attemptTimeout{next: secretive{next: inner, keys: inner.keys}, each: c.AttemptTimeout}
+	if c.PerSecond > 0 {
+		attempts = newPaced(attempts, c.PerSecond)
+	}
+	client := over(root, c.Project, c.Retries, renewing{next: attempts, keys: inner.keys})
 	if c.RenewKey != nil {
 		client.keyGrace = keyGrace
 	}

@@ -88,10 +88,12 @@ func again(a Response, how Repeat) bool {
 	return false
 }
 
-// wait is the engine's Retry-After if there is one, else drawn with full jitter.
+// wait is the engine's Retry-After if there is one, and up to a quarter more, so that
+// callers which were told the same do not come back together; else it is drawn with
+// full jitter.
 func (r retrying) wait(try int, a Response) time.Duration {
 	if d, ok := retryAfter(a.Header); ok {
-		return min(d, 6*r.how.Most)
+		return min(d+rand.N(d/4+1), 6*r.how.Most)
 	}
 	ceiling := r.how.First << (try - 1)
 	if ceiling > r.how.Most || ceiling <= 0 {
