@@ -47,6 +47,8 @@ type deployment struct {
 	claimed   bool // ensured in this life of the fleet, not only found by adoption
 	forgotten bool // removed; goes with its last replica
 	replicas  []*entry
+	failures  int    // of ready replicas
+	last      string // why the last of them failed
 }
 
 // entry is one replica and what only the roster knows of it.

@@ -12,7 +12,7 @@ func (r *Roster) Status(name string) rollout.FleetStatus {
 	if d == nil {
 		return rollout.FleetStatus{Message: "No replicas"}
 	}
-	s := rollout.FleetStatus{Desired: d.desired, Replicas: make([]rollout.Replica, 0, len(d.replicas))}
+	s := rollout.FleetStatus{Desired: d.desired, Failures: d.failures, LastFailure: d.last, Replicas: make([]rollout.Replica, 0, len(d.replicas))}
 	for _, e := range d.replicas {
 		s.Replicas = append(s.Replicas, e.copy())
 		if e.hardware != "" {

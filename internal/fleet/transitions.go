@@ -27,10 +27,11 @@ func (r *Roster) Ready(id string, now time.Time) {
 // Unready notes that a replica which runs does not answer, or why it does not
 // answer yet.
 func (r *Roster) Unready(id, message string, now time.Time) {
-	_, e := r.find(id)
+	d, e := r.find(id)
 	switch {
 	case e == nil:
 	case e.State == rollout.ReplicaReady:
+		d.failed(message)
 		e.become(rollout.ReplicaStarting, message, now)
 		r.touch(e.Deployment)
 	case e.State == rollout.ReplicaStarting && e.Message != message:
@@ -51,11 +52,18 @@ func (r *Roster) Failed(id, message string, now time.Time) (restarts bool) {
 		r.Gone(id)
 		return false
 	}
+	if e.State == rollout.ReplicaReady {
+		d.failed(message)
+	}
 	e.served, e.Address = false, ""
 	e.become(rollout.ReplicaFailed, message, now)
 	r.touch(e.Deployment)
 	return true
 }
+
+// failed counts a replica that was ready and is not any more, without having been told to
+// end. One that loses its probe and ends then has failed once.
+func (d *deployment) failed(why string) { d.failures, d.last = d.failures+1, why }
 
 // Restart starts a failed replica again in its place. False when it has lost the
 // place, because the hardware shrank under it: it waits for another, and a later

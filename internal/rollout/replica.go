@@ -93,13 +93,15 @@ type Workload struct {
 
 // FleetStatus is what a fleet sees of one deployment.
 type FleetStatus struct {
-	Desired   int       `json:"desired"`   // what the autoscaler wants, within the bounds
-	Scheduled int       `json:"scheduled"` // holding a place on hardware: starting, ready, draining, or failed and waiting to restart
-	Ready     int       `json:"ready"`     // answering
-	Draining  int       `json:"draining"`  // finishing what they hold
-	Unplaced  int       `json:"unplaced"`  // wanted, but no capacity
-	Message   string    `json:"message"`   // one line for a person
-	Replicas  []Replica `json:"replicas"`
+	Desired     int       `json:"desired"`               // what the autoscaler wants, within the bounds
+	Scheduled   int       `json:"scheduled"`             // holding a place on hardware: starting, ready, draining, or failed and waiting to restart
+	Ready       int       `json:"ready"`                 // answering
+	Draining    int       `json:"draining"`              // finishing what they hold
+	Unplaced    int       `json:"unplaced"`              // wanted, but no capacity
+	Failures    int       `json:"failures"`              // of ready replicas: ended by themselves, or lost their probe; grows as long as the fleet runs
+	LastFailure string    `json:"lastFailure,omitempty"` // why the last of them failed
+	Message     string    `json:"message"`               // one line for a person
+	Replicas    []Replica `json:"replicas"`
 }
 
 // Hardware is one instance type of the inventory with its capacity.

@@ -232,6 +232,24 @@ func comesBack(t *testing.T, s Suite) {
 	require.Zero(t, w.free())
 }
 
+func countsFailures(t *testing.T, s Suite) {
+	w := s.begin(t, Options{Capacity: 3, Backoff: fleet.Backoff{First: 20 * time.Millisecond}})
+	w.ensure("dep", 1, 3)
+	w.wish("dep", 2)
+	st := w.untilReady("dep", 2)
+	require.Zero(t, st.Failures)
+	for n := 1; n <= 2; n++ {
+		require.NoError(t, w.Kill(st.Replicas[0]))
+		st = w.until("dep", "restarted and ready", func(st rollout.FleetStatus) bool {
+			return st.Ready == 2 && st.Replicas[0].Restarts == n
+		})
+		require.Equal(t, n, st.Failures)
+		require.NotEmpty(t, st.LastFailure)
+	}
+	w.ensure("dep", 1, 1) // one that is told to end has not failed
+	require.Equal(t, 2, w.untilReady("dep", 1).Failures)
+}
+
 func clamps(t *testing.T, s Suite) {
 	w := s.begin(t, Options{Capacity: 9})
 	w.ensure("dep", 2, 4)

@@ -54,6 +54,7 @@ var scenarios = []struct {
 }{
 	{"the desired count is followed up and down", followsDesired},
 	{"ensuring twice is ensuring once", ensureTwice},
+	{"failures of ready replicas are counted, and nothing else", countsFailures},
 	{"bounds 0/0 stop every replica and a floor starts them again", stopsAtZero},
 	{"without capacity a replica waits and is placed when a place is free", waitsForCapacity},
 	{"victims go unplaced, starting, failed, then the youngest ready", victimOrder},
