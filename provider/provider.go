@@ -35,7 +35,10 @@ func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &sluiceProvider{version: version} }
 }
 
-type sluiceProvider struct{ version string }
+type sluiceProvider struct {
+	version string
+	adjust  func(*engineclient.Config) // a test's other network or shorter patience; nil for none
+}
 
 type providerModel struct {
 	EngineURL types.String `tfsdk:"engine_url"`
@@ -129,6 +132,9 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 		UserAgent: fmt.Sprintf("terraform-provider-sluice/%s Terraform/%s", p.version, req.TerraformVersion),
 	}
 	m.limit(&config)
+	if p.adjust != nil {
+		p.adjust(&config)
+	}
 	client, err := engineclient.New(config)
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("engine_url"), "Invalid engine", err.Error())
