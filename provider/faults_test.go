@@ -164,6 +164,7 @@ func (p *faultProxy) spoil(w http.ResponseWriter, r *http.Request, do fault) {
 		keep = answer.Body.Len()
 	case truncate:
 		keep /= 2
+	case none, dropBefore, tooMany, broken, badGateway, busy: // not here
 	}
 	maps.Copy(w.Header(), answer.Header())
 	w.Header().Set("Content-Length", strconv.Itoa(answer.Body.Len()))
