@@ -121,6 +121,11 @@ func (r *rolloutResource) acquire(ctx context.Context, endpoint string, spec api
 	if err != nil {
 		return api.Rollout{}, err
 	}
+	if servesAlone(ep, spec.TargetDeploymentID) {
+		if ended, ok, err := r.engine.endedAs(ctx, endpoint, spec, digest); ok || err != nil {
+			return ended, err
+		}
+	}
 	if spec.SourceDeploymentID == "" {
 		if spec.SourceDeploymentID, err = sourceIn(ep, spec.TargetDeploymentID); err != nil {
 			return api.Rollout{}, &noSource{err}
@@ -144,6 +149,22 @@ func (r *rolloutResource) acquire(ctx context.Context, endpoint string, spec api
 		}
 	}
 	return made, err
+}
+
+// endedAs finds the newest rollout of an endpoint when it is COMPLETED and of this very
+// spec. While its target serves alone a new one could not start, and this one is what an
+// apply made whose state was lost when it was killed: it is taken in.
+func (e *engine) endedAs(ctx context.Context, endpoint string, spec api.RolloutSpec, digest string) (api.Rollout, bool, error) {
+	var newest api.Rollout
+	for r, err := range e.client.Rollouts(ctx, endpoint, "") {
+		if err != nil {
+			return api.Rollout{}, false, err
+		}
+		if r.CreatedAt.After(newest.CreatedAt.Time) {
+			newest = r
+		}
+	}
+	return newest, newest.State == engineclient.StateCompleted && isSame(newest, spec, digest), nil
 }
 
 // create posts the spec. An idempotency key whose rollout was deleted since answers

@@ -208,6 +208,13 @@ func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest 
 		return
 	}
 	if servesAlone(ep, spec.TargetDeploymentID) {
+		if ended, ok, err := p.engine.endedAs(ctx, endpoint, spec, digest); p.state == nil && (ok || err != nil) {
+			if err == nil {
+				p.resp.Diagnostics.AddWarning("This rollout has been made and is COMPLETED",
+					fmt.Sprintf("The newest rollout of endpoint %s, %s, is of this very spec, and its target serves alone. An earlier apply made it and was cut off before the state was written: the apply takes it in and moves nothing.", endpoint, ended.ID))
+			}
+			return
+		}
 		p.resp.Diagnostics.AddAttributeError(path.Root("target_deployment_id"), "Nothing is left to move: the target serves alone",
 			fmt.Sprintf("Deployment %s is the only one with a weight in the split of endpoint %s, so the start would be refused. Swap the two sides to move traffic away from it, or remove this rollout from the configuration.", spec.TargetDeploymentID, endpoint))
 		return

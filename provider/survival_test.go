@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
@@ -153,4 +154,25 @@ func TestAnExpiredKeyInTheMiddleOfAnApply(t *testing.T) {
 
 	missing, _ := newCore(t, front.URL, "x", hurried)
 	require.Contains(t, errorsOf(missing.configure(t, map[string]any{"engine_url": front.URL, "api_key_file": file + ".none"})), "cannot be read")
+}
+
+// An apply that was killed loses its state; the rollout goes on and completes meanwhile.
+// The next apply takes it in, moves nothing and makes no second one.
+func TestACompletedRolloutWhoseStateWasLostIsTakenIn(t *testing.T) {
+	t.Parallel()
+	e := startReal(t, t.TempDir(), "127.0.0.1:0")
+	t.Cleanup(func() { require.NoError(t, e.Stop(context.WithoutCancel(t.Context()))) })
+	c, wrong := newCore(t, e.APIURL, e.key(t), nil)
+	require.Empty(t, wrong)
+	house := e.pair(t)
+	wrong, _ = c.apply(t, house.spec(nil))
+	require.Empty(t, wrong)
+	c.state = asTerraform(t, c.typ, nil)
+	wrong, _ = c.apply(t, house.spec(nil))
+	require.Empty(t, wrong)
+	e.requireOneThatEnded(t, c, house)
+
+	c.state = asTerraform(t, c.typ, nil)
+	wrong, _ = c.apply(t, house.spec(map[string]any{"final_source_replicas": tftypes.NewValue(tftypes.Number, 1)}))
+	require.Contains(t, wrong, "the target serves alone", "another spec is no claim to it")
 }
