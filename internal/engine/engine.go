@@ -20,6 +20,7 @@ type Config struct {
 	Fleet   Fleet
 	Router  Router
 	Meter   Meter
+	Billing Entitlement // nil: nobody is asked
 	Timings rollout.Timings
 	Serving []rollout.ServingConfig // what may run
 	Project rollout.Project

@@ -37,6 +37,9 @@ func (e *Engine) observe(ctx context.Context, r rollout.Rollout, failing string,
 	if o.Capacity, _, err = e.capacity(ctx, source, target); err != nil {
 		return o, err
 	}
+	if o.Lapsed, err = e.lapsed(ctx, target, rollout.WantsEntitlement(r, o)); err != nil {
+		return o, err
+	}
 	o.Readings, o.Breaker = e.read(ctx, rollout.Wants(r, now)), e.read(ctx, rollout.WantsBreaker(r, now))
 	return o, nil
 }

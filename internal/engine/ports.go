@@ -52,6 +52,13 @@ type Meter interface {
 	Forget(deployment string) // it is deleted
 }
 
+// Entitlement asks whoever keeps the bills whether a project may have so many replicas
+// of a deployment. nil is yes, an error that wraps *rollout.Lapse is no, any other error
+// is no answer.
+type Entitlement interface {
+	Check(ctx context.Context, project string, d rollout.Deployment, replicas int) error
+}
+
 // Usage sums up what a deployment served in a stretch of time, as far back as the
 // meter remembers.
 type Usage struct {

@@ -134,6 +134,9 @@ func (e *Engine) CreateRollout(ctx context.Context, by Caller, endpoint string, 
 		if err := problem(ps); err != nil {
 			return rollout.Change{}, err
 		}
+		if err := e.entitled(ctx, p, j, Invalid); err != nil {
+			return rollout.Change{}, err
+		}
 		now := e.Now()
 		r, events := rollout.New(id, ep.ProjectID, ep.ID, s, j, e.Timings, now)
 		events[0].Actor = by.Name
@@ -189,6 +192,9 @@ func (e *Engine) renewed(ctx context.Context, r rollout.Rollout) (rollout.Rollou
 	}
 	if refusal := p.eligible(r.Spec, j); refusal != nil {
 		return r, refusal
+	}
+	if err := e.entitled(ctx, p, j, Precondition); err != nil {
+		return r, err
 	}
 	out, _ := rollout.New(r.ID, r.ProjectID, r.EndpointID, r.Spec, j, r.Timings, r.CreatedAt)
 	out.Version = r.Version
@@ -314,6 +320,9 @@ func (e *Engine) PreviewRollout(ctx context.Context, endpoint string, s rollout.
 	v := Preview{Basis: p.basis, Journey: j, Refusal: p.eligible(s, j)}
 	if v.Refusal == nil && p.endpoint.ActiveRollout != "" {
 		v.Refusal = e.locked(ctx, p.endpoint, "endpoint already has an active rollout: %s (%s)")
+	}
+	if v.Refusal == nil {
+		v.Refusal = e.refusal(ctx, p, j)
 	}
 	v.FirstSeed = len(s.Steps) > 0 && p.basis.Seed > 0 && s.Steps[0].Percent == p.basis.Seed
 	capacity, hardware, err := e.capacity(ctx, p.source.Deployment, p.target.Deployment)

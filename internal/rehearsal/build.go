@@ -28,7 +28,7 @@ func newWorld(ctx context.Context, s Script, setup Setup) (*World, error) {
 	w.target = &side{name: "target", cold: time.Minute}
 	w.sides = []*side{w.source, w.target}
 	w.watch, w.power = newWatch(w), &power{w: w}
-	w.routers = newRouters(w, 1)
+	w.routers, w.billing = newRouters(w, 1), &billing{w: w}
 	var commands []func(*World)
 	var specs []rollout.Spec
 	for _, text := range s.Given {

@@ -87,7 +87,7 @@ func parseCommand(text string, rules []rollout.Rule) (func(*World), error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("nothing to do")
 	}
-	for _, parse := range []func([]string, string) (func(*World), error){parseControl, parseFleet, parseTraffic, parsePort, parseRival, parseLooks} {
+	for _, parse := range []func([]string, string) (func(*World), error){parseControl, parseFleet, parseTraffic, parsePort, parseBilling, parseRival, parseLooks} {
 		if do, err := parse(words, reason); do != nil || err != nil {
 			return do, err
 		}

@@ -38,6 +38,7 @@ func Draw(seed uint64) Script {
 	sort.Strings(later)
 	s.When = append(s.When, later...)
 	at += time.Duration(pick(d, 10, 1000, 4000)) * time.Second
+	s.When = append(s.When, lapses(seed, at)...)
 	s.When = append(s.When, offset(at)+" mend")
 	return s
 }

@@ -20,7 +20,7 @@ func (e *lineError) Unwrap() error { return e.err }
 const (
 	factWords    = "source target other split weights endpoints copies poll gateway timings rollout gate"
 	commandWords = "start pause resume promote cancel delete stale again back split kill fail stick heal cold autoscale bound free unlimited " +
-		"traffic measure mute unmute meter looks shares routers store fleet notices clock restart freeze second thaw at mend"
+		"traffic measure mute unmute meter looks shares routers store fleet notices clock lapse billing restart freeze second thaw at mend"
 )
 
 // placed names the line of a text that an error is about, and what could stand there.

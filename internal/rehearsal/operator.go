@@ -237,6 +237,7 @@ func mend(w *World) {
 			}
 		}
 	})
+	w.billing.lapse, w.billing.down = "", false
 	w.watch.faulty()
 	w.triggers = nil
 	w.patience = &patience{next: w.now}

@@ -73,6 +73,7 @@ func (v *watch) faulty() {
 // restarted says that the engine began anew: for as long as a start may take, it waits
 // for replicas that served before.
 func (v *watch) restarted() {
+	v.w.billing.forget()
 	budget := time.Duration(0)
 	for _, s := range v.w.sides {
 		budget = max(budget, s.budget)

@@ -156,6 +156,8 @@ func (v *watch) parks(old, r rollout.Rollout) {
 	switch c.Category {
 	case rollout.RoutingError:
 		v.parksOnRouters(old)
+	case rollout.EntitlementLapsed:
+		v.parksOnBilling()
 	case rollout.MetricRegression:
 		if got := v.verdict(r); got == breached || got == undecided {
 			break
@@ -246,6 +248,7 @@ func (v *watch) bounding(was, is rollout.Deployment) {
 		return
 	}
 	if is.ID == r.Spec.Target {
+		v.boundsBilled(old, b)
 		v.boundsTarget(r, old, b)
 		return
 	}

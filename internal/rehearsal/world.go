@@ -34,6 +34,7 @@ type World struct {
 	routers *routers
 	meter   *meter
 	power   *power
+	billing *billing
 	store   *storePort
 	engine  *engine.Engine
 	hand    *engine.Stepper
@@ -176,7 +177,7 @@ func (w *World) boot() error {
 		}
 	}
 	c := engine.Config{
-		Store: w.store, Fleet: w.fleets, Router: w.routers, Meter: w.meter, Timings: w.timings, Now: w.engineNow, NewID: w.newID,
+		Store: w.store, Fleet: w.fleets, Router: w.routers, Meter: w.meter, Billing: w.billing, Timings: w.timings, Now: w.engineNow, NewID: w.newID,
 		Project: rollout.Project{ID: "proj_1", Slug: "demo"}, Poll: w.poll,
 	}
 	for _, s := range w.sides {

@@ -222,6 +222,9 @@ func (d *decider) release() {
 	if d.o.Split.Held && d.routingFails() {
 		return
 	}
+	if d.lapsed() {
+		return
+	}
 	j := d.r.Journey
 	if b := d.o.Target.Bounds; b.Min < min(j.LandingMin, b.Max) {
 		d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Target, Min: ptr(min(j.LandingMin, b.Max))})

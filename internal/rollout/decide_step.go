@@ -35,6 +35,9 @@ func (d *decider) check() {
 		d.park(CapacityExhausted, fmt.Sprintf("%s needs %d more replica(s) of %s and %d fit; %s. Free capacity and resume, or cancel", scope, extra, d.o.Capacity.Hardware, free, standing), nil)
 		return
 	}
+	if d.lapsed() {
+		return
+	}
 	of := ""
 	if n := d.o.fitting(rung.Target); n < rung.Target {
 		of = fmt.Sprintf("%d of ", n)
@@ -48,6 +51,9 @@ func (d *decider) check() {
 // lifted once, with the first floor.
 func (d *decider) scale() {
 	rung, b := d.r.Rung(), d.o.Target.Bounds
+	if d.lapsed() {
+		return
+	}
 	if !d.r.Lifted {
 		if ceiling := d.r.Journey.LandingMax; b.Max < ceiling {
 			d.act(Effect{Kind: SetBounds, Deployment: d.r.Spec.Target, Min: ptr(max(b.Min, rung.Target)), Max: ptr(ceiling), Lifts: true})

@@ -10,6 +10,7 @@ type Observed struct {
 	Capacity Capacity
 	Readings []Reading // in the order of Wants, at the same instant
 	Breaker  []Reading // in the order of WantsBreaker, at the same instant
+	Lapsed   string    // why the billing allows no scale-up; empty when it does, or WantsEntitlement asks for none
 	Since    time.Time // when this engine began to watch; zero for always
 }
 

@@ -153,6 +153,7 @@ func deeds() []string {
 		"autoscale source", "autoscale target", "bound target", "bound source", "floor target", "free", "free", "free shared", "unlimited",
 		"rate", "measure", "measure", "NaN", "meter blind", "meter sees", "mute target", "unmute target",
 		"routers fail", "routers work", "split", "break glass", "bad target", "bad target", "outage",
+		"lapse", "mend billing",
 	}
 }
 
@@ -201,6 +202,8 @@ func happen(t *rapid.T, w *world) {
 		text = fmt.Sprintf("break glass %d \"by hand\"", rapid.IntRange(0, 100).Draw(t, "percent"))
 	case "outage":
 		text = `outage "the fleet does not answer"`
+	case "lapse":
+		text = `lapse "invoice overdue"`
 	case "routers fail":
 		text = `routers fail "no gateway answers"`
 	}
@@ -239,7 +242,7 @@ func mend(w *world) {
 			do(w)
 		}
 	}
-	w.pool.size = -1
+	w.pool.size, w.lapse = -1, ""
 	w.source.drain = min(w.source.drain, time.Minute)
 	w.fleet()
 }

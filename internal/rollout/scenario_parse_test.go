@@ -478,6 +478,10 @@ func parseTraffic(words []string, reason string) (func(*world), error) {
 			m.set(w.now, map[string]float64{"mute": 1}[words[0]])
 			w.meter.mute[id] = m
 		}, nil
+	case text == "lapse": // the billing allows no scale-up any more
+		return func(w *world) { w.lapse = reason }, nil
+	case text == "mend billing":
+		return func(w *world) { w.lapse = "" }, nil
 	case text == "outage": // the runner cannot see or change the world
 		return func(w *world) { w.outage(reason) }, nil
 	case text == "routers fail":

@@ -32,6 +32,7 @@ type world struct {
 	pending  []command // of the script, in order of time
 	triggers []command // of the script, on a phase
 	crash    crashPlan
+	lapse    string // why the billing allows no scale-up; empty when it does
 	watch    *watch
 	lines    []string // the transcript
 }
@@ -151,6 +152,9 @@ func (w *world) observe(r Rollout) Observed {
 	}
 	if w.pool.shared {
 		o.Capacity.Shared = SharedHardware
+	}
+	if WantsEntitlement(r, o) > 0 {
+		o.Lapsed = w.lapse
 	}
 	for _, q := range Wants(r, w.now) {
 		w.watch.queried(r, q)

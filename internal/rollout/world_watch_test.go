@@ -138,6 +138,9 @@ func (v *watch) bounding(r Rollout, s *side, old, b Bounds) {
 		v.blame("bounds: written in %s", r.State)
 	}
 	if s == v.w.target {
+		if b.Min > old.Min && v.w.lapse != "" {
+			v.blame("billing: target scaled up from %v to %v while it says %s", old, b, v.w.lapse)
+		}
 		if b.Min < old.Min || b.Max < old.Max {
 			v.blame("bounds: target lowered from %v to %v", old, b)
 		}

@@ -30,6 +30,8 @@ type File struct {
 	Configs  []ConfigFile   `yaml:"configs"`
 	Gateway  GatewayFile    `yaml:"gateway"`
 	Meter    MeterFile      `yaml:"meter"`
+
+	Entitlement EntitlementFile `yaml:"entitlement"`
 }
 
 // ProjectFile names the project of a new data folder; an existing one keeps its own.
@@ -229,6 +231,9 @@ func (f File) Check() error {
 		return wrongField(at("fleet", "driver"), "%q: use %s or %s", d, driverProcess, driverSimulated)
 	}
 	if err := f.checkTimings(); err != nil {
+		return err
+	}
+	if err := f.Entitlement.check(); err != nil {
 		return err
 	}
 	hardware := map[string]bool{}

@@ -97,7 +97,7 @@ func wanted(goType string) string {
 
 // settings lists the keys of one of the file's blocks, by the name of its Go type.
 func settings(typeName string) []string {
-	for _, v := range []any{File{}, ProjectFile{}, TimingsFile{}, FleetFile{}, HardwareFile{}, ConfigFile{}, ProbeFile{}, SimulatedFile{}, GatewayFile{}, MeterFile{}} {
+	for _, v := range []any{File{}, ProjectFile{}, TimingsFile{}, FleetFile{}, HardwareFile{}, ConfigFile{}, ProbeFile{}, SimulatedFile{}, GatewayFile{}, MeterFile{}, EntitlementFile{}} {
 		t := reflect.TypeOf(v)
 		if t.Name() != typeName {
 			continue

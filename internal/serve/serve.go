@@ -122,9 +122,13 @@ func (s *Server) open(ctx context.Context) error {
 
 		return err
 	}
+	bills, err := s.opts.File.Entitlement.billing()
+	if err != nil {
+		return err
+	}
 	timings := s.opts.File.timings()
 	s.engine = engine.New(engine.Config{
-		Store: s.store, Fleet: s.fleet, Router: s.gateway, Meter: metering{s.meter}, Timings: timings,
+		Store: s.store, Fleet: s.fleet, Router: s.gateway, Meter: metering{s.meter}, Billing: bills, Timings: timings,
 		Serving: s.opts.File.serving(s.opts.Self), Project: s.Project, Logger: s.log,
 		Poll: min(5*time.Second, max(timings.Propagation/4, 200*time.Millisecond)),
 	})
