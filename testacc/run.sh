@@ -19,6 +19,7 @@ status=$?
 # The random worlds are many only without the race detector, which plays a sample.
 if [ "$*" = ./... ]; then
   go test -timeout 30m -json -run 'RandomRollouts|WrongEngine|OutwardCall' ./internal/rehearsal >> "$out" || status=1
+  go test -timeout 30m -json -run 'EveryCallOfACreate' ./provider >> "$out" || status=1
 fi
 go run ./testacc/tally "$out" || status=1
 exit $status
