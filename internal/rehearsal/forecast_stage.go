@@ -53,7 +53,7 @@ func newStage(ctx context.Context, p Plan, seed uint64, disk *store.SQLite) (*st
 	w.sides = []*side{w.source, w.target}
 	w.shared = p.Source.Pool.Name == p.Target.Pool.Name
 	w.watch, w.power = newWatch(w), &power{w: w}
-	w.routers = newRouters(w, 1)
+	w.routers, w.billing = newRouters(w, 1), &billing{w: w}
 	w.meter = newMeter(w, p.Timings.IngestionLag)
 	w.meter.change(func(c *conditions) { c.rate = p.Rate })
 	s.crowd = &crowd{meter: w.meter, seed: seed, models: map[string]Model{}}

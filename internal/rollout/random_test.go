@@ -338,6 +338,7 @@ func count(w *world) {
 			played.trips.Add(1)
 		case EventBreakGlass:
 			played.edits.Add(1)
+		default:
 		}
 	}
 }
