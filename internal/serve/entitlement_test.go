@@ -187,6 +187,14 @@ func TestALapseRefusesCreateAndStart(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, refused.Status)
 	require.Contains(t, refused.Message, "the card ending in 4711 was declined[2J. Mend the billing")
 	require.Equal(t, "targetDeploymentId", refused.Param)
+	preview, err := c.PreviewRollout(t.Context(), ep.ID, spec)
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(preview.Warnings), "a start would be refused now: the billing check failed")
+
+	b.say(http.StatusBadGateway, "")
+	preview, err = c.PreviewRollout(t.Context(), ep.ID, spec)
+	require.NoError(t, err, "a plan does without the billing")
+	require.NotContains(t, fmt.Sprint(preview.Warnings), "billing")
 
 	b.say(http.StatusOK, "")
 	r, err := c.CreateRollout(t.Context(), ep.ID, spec, "")
