@@ -121,10 +121,8 @@ func (r *rolloutResource) acquire(ctx context.Context, endpoint string, spec api
 	if err != nil {
 		return api.Rollout{}, err
 	}
-	if servesAlone(ep, spec.TargetDeploymentID) {
-		if ended, ok, err := r.engine.endedAs(ctx, endpoint, spec, digest); ok || err != nil {
-			return ended, err
-		}
+	if ended, ok, err := r.engine.endedAs(ctx, ep, spec, digest); ok || err != nil {
+		return ended, err
 	}
 	if spec.SourceDeploymentID == "" {
 		if spec.SourceDeploymentID, err = sourceIn(ep, spec.TargetDeploymentID); err != nil {
@@ -151,12 +149,13 @@ func (r *rolloutResource) acquire(ctx context.Context, endpoint string, spec api
 	return made, err
 }
 
-// endedAs finds the newest rollout of an endpoint when it is COMPLETED and of this very
-// spec. While its target serves alone a new one could not start, and this one is what an
-// apply made whose state was lost when it was killed: it is taken in.
-func (e *engine) endedAs(ctx context.Context, endpoint string, spec api.RolloutSpec, digest string) (api.Rollout, bool, error) {
+// endedAs finds the newest rollout of an endpoint when it is of this very spec and over
+// in a way that a create must not repeat. A CANCELED one is a person's decision about the
+// spec: no apply starts it again by itself. A COMPLETED one whose target serves alone is
+// what an apply made whose state was lost when it was killed.
+func (e *engine) endedAs(ctx context.Context, ep api.Endpoint, spec api.RolloutSpec, digest string) (api.Rollout, bool, error) {
 	var newest api.Rollout
-	for r, err := range e.client.Rollouts(ctx, endpoint, "") {
+	for r, err := range e.client.Rollouts(ctx, ep.ID, "") {
 		if err != nil {
 			return api.Rollout{}, false, err
 		}
@@ -164,7 +163,8 @@ func (e *engine) endedAs(ctx context.Context, endpoint string, spec api.RolloutS
 			newest = r
 		}
 	}
-	return newest, newest.State == engineclient.StateCompleted && isSame(newest, spec, digest), nil
+	over := newest.State == engineclient.StateCanceled || newest.State == engineclient.StateCompleted && servesAlone(ep, spec.TargetDeploymentID)
+	return newest, over && isSame(newest, spec, digest), nil
 }
 
 // create posts the spec. An idempotency key whose rollout was deleted since answers

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
@@ -207,14 +208,10 @@ func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest 
 		}
 		return
 	}
+	if p.state == nil && p.takesIn(ctx, ep, spec, digest) {
+		return
+	}
 	if servesAlone(ep, spec.TargetDeploymentID) {
-		if ended, ok, err := p.engine.endedAs(ctx, endpoint, spec, digest); p.state == nil && (ok || err != nil) {
-			if err == nil {
-				p.resp.Diagnostics.AddWarning("This rollout has been made and is COMPLETED",
-					fmt.Sprintf("The newest rollout of endpoint %s, %s, is of this very spec, and its target serves alone. An earlier apply made it and was cut off before the state was written: the apply takes it in and moves nothing.", endpoint, ended.ID))
-			}
-			return
-		}
 		p.resp.Diagnostics.AddAttributeError(path.Root("target_deployment_id"), "Nothing is left to move: the target serves alone",
 			fmt.Sprintf("Deployment %s is the only one with a weight in the split of endpoint %s, so the start would be refused. Swap the two sides to move traffic away from it, or remove this rollout from the configuration.", spec.TargetDeploymentID, endpoint))
 		return
@@ -234,6 +231,27 @@ func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest 
 	for _, w := range preview.Warnings {
 		p.resp.Diagnostics.AddWarning(render.Inert(w.Code), sentence(render.Inert(w.Message)))
 	}
+}
+
+// takesIn tells that a create will find its rollout over already. It is true also when
+// the engine does not tell: the apply asks again.
+func (p *rolloutPlanner) takesIn(ctx context.Context, ep api.Endpoint, spec api.RolloutSpec, digest string) bool {
+	ended, ok, err := p.engine.endedAs(ctx, ep, spec, digest)
+	if err != nil {
+		tflog.Info(ctx, "no history for the plan: "+err.Error())
+		return true
+	}
+	switch {
+	case !ok:
+		return false
+	case ended.State == engineclient.StateCanceled:
+		p.resp.Diagnostics.AddWarning("This rollout has been canceled, and is not started again",
+			fmt.Sprintf("The newest rollout of endpoint %s, %s, is of this very spec and was canceled. That was a decision about this spec, so the apply takes the record in as CANCELED and moves nothing. Change the spec to go another way; to start the same one again on purpose, delete the record (%s) or apply with -replace once it is taken in.", ep.ID, ended.ID, render.DefaultCommand(render.Delete, ep.ID, ended.ID)))
+	default:
+		p.resp.Diagnostics.AddWarning("This rollout has been made and is COMPLETED",
+			fmt.Sprintf("The newest rollout of endpoint %s, %s, is of this very spec, and its target serves alone. An earlier apply made it and was cut off before the state was written: the apply takes it in and moves nothing.", ep.ID, ended.ID))
+	}
+	return true
 }
 
 // sides reads the endpoint and finds both deployments. One that does not exist is an
