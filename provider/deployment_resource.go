@@ -159,6 +159,7 @@ func (r *deploymentResource) ValidateConfig(ctx context.Context, req resource.Va
 // answers. The id is saved before the first wait: a timeout or an interrupt leaves
 // a deployment that the next apply knows.
 func (r *deploymentResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	r.engine.acts()
 	var m deploymentModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
 	if resp.Diagnostics.HasError() {
@@ -216,7 +217,7 @@ func (r *deploymentResource) Read(ctx context.Context, req resource.ReadRequest,
 		return
 	}
 	d, gone, err := readTwice(ctx, r.engine.client, func() (api.Deployment, error) {
-		return r.engine.client.GetDeployment(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
+		return r.engine.seen.deployment(ctx, r.engine.client, m.EndpointID.ValueString(), m.ID.ValueString())
 	})
 	if gone {
 		if err = sameProject(ctx, r.engine.client, m.QualifiedName.ValueString()); err == nil {
@@ -230,7 +231,7 @@ func (r *deploymentResource) Read(ctx context.Context, req resource.ReadRequest,
 	}
 	m.apply(d)
 	if m.InitialTrafficWeight.IsNull() { // an import
-		e, err := r.engine.client.GetEndpoint(ctx, m.EndpointID.ValueString())
+		e, err := r.engine.seen.endpoint(ctx, r.engine.client, m.EndpointID.ValueString())
 		if err != nil {
 			addRefusal(&resp.Diagnostics, "read endpoint "+m.EndpointID.ValueString(), err)
 			return
@@ -242,6 +243,7 @@ func (r *deploymentResource) Read(ctx context.Context, req resource.ReadRequest,
 
 // Update writes bounds that changed in the configuration, and only those.
 func (r *deploymentResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.engine.acts()
 	var m, state deploymentModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)

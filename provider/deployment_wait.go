@@ -54,6 +54,7 @@ func (r *deploymentResource) awaitDeployment(ctx context.Context, endpoint, id s
 // and deletes it. A rollout that holds it is waited for while it is being cancelled,
 // and else named: nothing is cancelled or stopped on the way.
 func (r *deploymentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	r.engine.acts()
 	var m deploymentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &m)...)
 	if resp.Diagnostics.HasError() {

@@ -90,6 +90,7 @@ func (r *endpointResource) Configure(_ context.Context, req resource.ConfigureRe
 // Create makes the endpoint. A name that is taken is an error: the endpoint may be
 // somebody else's, and an import takes it over knowingly.
 func (r *endpointResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	r.engine.acts()
 	var m endpointModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
 	if resp.Diagnostics.HasError() {
@@ -124,7 +125,9 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 	if r.engine.client == nil {
 		return // unknown at plan: what was read last stays
 	}
-	e, gone, err := readTwice(ctx, r.engine.client, func() (api.Endpoint, error) { return r.engine.client.GetEndpoint(ctx, m.ID.ValueString()) })
+	e, gone, err := readTwice(ctx, r.engine.client, func() (api.Endpoint, error) {
+		return r.engine.seen.endpoint(ctx, r.engine.client, m.ID.ValueString())
+	})
 	if gone {
 		if err = sameProject(ctx, r.engine.client, m.QualifiedName.ValueString()); err == nil {
 			resp.State.RemoveResource(ctx)
@@ -146,6 +149,7 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 // Update changes the visibility, all else is another endpoint. The split keeps its
 // planned value: it may have moved since the plan, and the next read shows it.
 func (r *endpointResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.engine.acts()
 	var m endpointModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
 	resp.Diagnostics.Append(identify(ctx, r.engine, resp.Identity, m.ids())...)
@@ -173,6 +177,7 @@ func (r *endpointResource) Update(ctx context.Context, req resource.UpdateReques
 // Delete deletes an endpoint that has no deployment left. A rollout that holds it
 // is named at once; nothing is cancelled on the way.
 func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	r.engine.acts()
 	var m endpointModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &m)...)
 	if resp.Diagnostics.HasError() {

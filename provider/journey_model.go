@@ -18,9 +18,9 @@ var (
 		"starts_at_seconds": types.Float64Type, "least_seconds": types.Float64Type, "gated": types.BoolType,
 	}}
 	factsType = types.ObjectType{AttrTypes: map[string]attr.Type{
-		"strategy": types.StringType, "step_count": types.Int64Type, "first_step_percent": types.Int64Type,
+		"schema_version": types.Int64Type, "strategy": types.StringType, "step_count": types.Int64Type, "first_step_percent": types.Int64Type,
 		"max_step_delta_percent": types.Int64Type, "ungated_percent": types.Int64Type, "gate_count": types.Int64Type,
-		"has_gate": types.BoolType, "wait_seconds": types.Float64Type, "least_duration_seconds": types.Float64Type, "wait_limit_seconds": types.Float64Type,
+		"has_gate": types.BoolType, "wait_asked_seconds": types.Float64Type, "wait_seconds": types.Float64Type, "expected_duration_seconds": types.Float64Type, "least_duration_seconds": types.Float64Type, "wait_limit_seconds": types.Float64Type,
 		"final_source_replicas": types.Int64Type, "final_target_replicas": types.Int64Type,
 		"largest_scale_up": types.Int64Type, "longest_window_seconds": types.Float64Type, "requests_per_second_needed": types.Float64Type,
 		"holds_source": types.BoolType, "circuit_breaker_rules": types.Int64Type, "circuit_breaker_signed_by": types.StringType,
@@ -30,6 +30,11 @@ var (
 		"message": types.StringType, "remedy": types.StringType,
 	}}
 )
+
+// planSchemaVersion is the version of the shape of facts, journey and findings, whose
+// JSON schemas stand in docs/schemas. A change that takes something away, or gives it
+// another meaning, raises it; one that adds something does not.
+const planSchemaVersion = 1
 
 func seconds(d time.Duration) types.Float64 { return types.Float64Value(d.Seconds()) }
 
@@ -53,7 +58,12 @@ func factsValue(j planning.Journey) types.Object {
 	for _, g := range j.Gates {
 		needed, window = max(needed, g.RequestsPerSecond), max(window, g.Window)
 	}
+	asked := time.Duration(0)
+	if len(j.Steps) > 0 {
+		asked = j.Steps[0].AskedWait
+	}
 	return types.ObjectValueMust(factsType.AttrTypes, map[string]attr.Value{
+		"schema_version": types.Int64Value(planSchemaVersion), "wait_asked_seconds": seconds(asked), "expected_duration_seconds": types.Float64Null(),
 		"strategy": types.StringValue(string(j.Strategy)), "step_count": optionalInt(t.StepCount),
 		"first_step_percent":     types.Int64Value(int64(t.FirstStepPercent)),
 		"max_step_delta_percent": types.Int64Value(int64(t.MaxStepDelta)), "ungated_percent": types.Int64Value(int64(t.UngatedPercent)),

@@ -31,6 +31,7 @@ type toldEngine struct {
 	rollouts    map[string][]api.Rollout
 	events      []api.Event
 	hardware    []api.InstanceType
+	preview     api.Preview
 
 	mu    sync.Mutex
 	agent string   // of the last call
@@ -62,6 +63,7 @@ func newToldEngine(t *testing.T) *toldEngine {
 	mux.HandleFunc("GET "+project+"/endpoints/{ep}/rollouts/{id}", func(w http.ResponseWriter, r *http.Request) {
 		one(w, e.rollouts[r.PathValue("ep")], func(x api.Rollout) bool { return x.ID == r.PathValue("id") })
 	})
+	mux.HandleFunc("POST "+project+"/endpoints/{ep}/rollouts/preview-defaults", func(w http.ResponseWriter, _ *http.Request) { told(w, http.StatusOK, e.preview) })
 	mux.HandleFunc("GET "+project+"/endpoints/{ep}/events", func(w http.ResponseWriter, r *http.Request) { page(w, r, e.events) })
 	mux.HandleFunc("GET /v2/public/inference-instance-types", func(w http.ResponseWriter, r *http.Request) { page(w, r, e.hardware) })
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -110,7 +110,7 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 		return
 	}
 	if m.EngineURL.IsUnknown() || m.APIKey.IsUnknown() || m.APIKeyFile.IsUnknown() || m.Project.IsUnknown() || m.limitsUnknown() {
-		d := &engine{}
+		d := &engine{seen: newSeen()}
 		resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.ActionData = d, d, d, d
 		return
 	}
@@ -144,7 +144,7 @@ func (p *sluiceProvider) Configure(ctx context.Context, req provider.ConfigureRe
 		addUnusable(&resp.Diagnostics, err)
 		return
 	}
-	d := &engine{client: client, progress: m.progressFile()}
+	d := &engine{client: client, progress: m.progressFile(), seen: newSeen()}
 	d.introduce(ctx)
 	resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.ActionData = d, d, d, d
 }
@@ -189,6 +189,7 @@ func (p *sluiceProvider) ListResources(context.Context) []func() list.ListResour
 type engine struct {
 	client   *engineclient.Client
 	progress *progressFile // nil for none
+	seen     *seen         // by a refresh; never by what acts
 }
 
 // timings are the waits that the engine runs by: its own when it tells them, else

@@ -24,6 +24,7 @@ import (
 // nothing is an error any more: that would taint, and the next apply would cancel a
 // healthy canary and start a second one.
 func (r *rolloutResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	r.engine.acts()
 	var m rolloutModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
 	var config rolloutModel
@@ -233,6 +234,7 @@ func (r *rolloutResource) takeBack(ctx context.Context, live api.Rollout) bool {
 // An error here never taints, and the prior state stays, so that a control which was
 // not sent is planned again.
 func (r *rolloutResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.engine.acts()
 	var m, was rolloutModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &was)...)
@@ -266,6 +268,7 @@ func (r *rolloutResource) Update(ctx context.Context, req resource.UpdateRequest
 		return
 	}
 	inEffect := m.InEffect
+	m.Drift = was.Drift // whose event is known
 	m.apply(live)
 	if m.Wait.ValueBool() || what == sendPause || what == sendCancel { // whose effects are there at once
 		timeout, diags := m.Timeouts.Update(ctx, waitLimit(m, live))
@@ -311,6 +314,7 @@ func warnings(in diag.Diagnostics) diag.Diagnostics {
 // Delete deletes the record of a rollout that is over or never started. One that is
 // under way is refused with its name, unless destroy_behavior says cancel.
 func (r *rolloutResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	r.engine.acts()
 	var m rolloutModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &m)...)
 	if resp.Diagnostics.HasError() {

@@ -20,7 +20,8 @@ func (p *rolloutPlanner) keep(ctx context.Context) {
 	s := p.state
 	p.plan.specModel = s.specModel
 	p.plan.ID, p.plan.InEffect, p.plan.SpecDigest = s.ID, s.InEffect, s.SpecDigest
-	p.plan.Journey, p.plan.Facts, p.plan.Findings = s.Journey, s.Facts, s.Findings
+	p.plan.Journey, p.plan.Facts, p.plan.Findings, p.plan.Summary = s.Journey, s.Facts, s.Findings, s.Summary
+	p.plan.Drift = s.Drift
 	p.plan.State, p.plan.Condition = s.State, s.Condition
 	p.plan.CurrentTrafficPercent, p.plan.CurrentStep = s.CurrentTrafficPercent, s.CurrentStep
 	state := rollout.State(s.State.ValueString())
@@ -71,6 +72,7 @@ func (p *rolloutPlanner) goesOn(ctx context.Context) {
 	p.plan.State = types.StringUnknown()
 	p.plan.Condition = types.ObjectUnknown(conditionType.AttrTypes)
 	p.plan.CurrentTrafficPercent, p.plan.CurrentStep = types.Int64Unknown(), types.Int64Unknown()
+	p.plan.Drift = types.ObjectUnknown(driftType.AttrTypes)
 	if p.plan.Wait.ValueBool() {
 		p.retime(ctx)
 	}

@@ -160,7 +160,8 @@ func (p *rolloutPlanner) forget() {
 	p.plan.Condition, p.plan.InEffect = types.ObjectUnknown(conditionType.AttrTypes), types.ObjectUnknown(inEffectType.AttrTypes)
 	p.plan.CurrentTrafficPercent, p.plan.CurrentStep = types.Int64Unknown(), types.Int64Unknown()
 	p.plan.Journey, p.plan.Findings = types.ListUnknown(journeyType), types.ListUnknown(findingType)
-	p.plan.Facts = types.ObjectUnknown(factsType.AttrTypes)
+	p.plan.Facts, p.plan.Summary = types.ObjectUnknown(factsType.AttrTypes), types.StringUnknown()
+	p.plan.Drift = types.ObjectUnknown(driftType.AttrTypes)
 }
 
 func (p *rolloutPlanner) timeout(ctx context.Context) time.Duration {

@@ -79,7 +79,7 @@ func (r *rolloutResource) Read(ctx context.Context, req resource.ReadRequest, re
 		return
 	}
 	live, gone, err := readTwice(ctx, r.engine.client, func() (api.Rollout, error) {
-		return r.engine.client.GetRollout(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
+		return r.engine.seen.rollout(ctx, r.engine.client, m.EndpointID.ValueString(), m.ID.ValueString())
 	})
 	if gone {
 		resp.State.RemoveResource(ctx)
@@ -93,6 +93,7 @@ func (r *rolloutResource) Read(ctx context.Context, req resource.ReadRequest, re
 		addRefusal(&resp.Diagnostics, "read the engine's timings", err)
 		return
 	}
+	r.engine.lookForDrift(ctx, &m, live, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }
 
@@ -141,6 +142,7 @@ func specOf(r api.Rollout) api.RolloutSpec {
 // plan writes what follows from the spec alone.
 func (m *rolloutModel) plan(j planning.Journey) {
 	m.Journey, m.Facts, m.Findings = journeyValue(j), factsValue(j), findingsValue(j)
+	m.Summary = types.StringValue(j.Summary())
 	if m.SpecDigest.IsNull() || m.SpecDigest.IsUnknown() {
 		m.SpecDigest = types.StringValue(j.Digest)
 	}
@@ -163,6 +165,7 @@ func (m *rolloutModel) apply(r api.Rollout) {
 		m.CurrentStep = types.Int64Value(int64(*r.CurrentStep) + 1)
 	}
 	m.InEffect = inEffectValue(r)
+	m.Drift = toldDrift(r, m.Drift)
 }
 
 func orElse(s, fallback string) string {

@@ -37,6 +37,8 @@ type rolloutModel struct {
 	CurrentStep           types.Int64    `tfsdk:"current_step"`
 	InEffect              types.Object   `tfsdk:"in_effect"`
 	SpecDigest            types.String   `tfsdk:"spec_digest"`
+	Summary               types.String   `tfsdk:"summary"`
+	Drift                 types.Object   `tfsdk:"drift"`
 	Journey               types.List     `tfsdk:"journey"`
 	Facts                 types.Object   `tfsdk:"facts"`
 	Findings              types.List     `tfsdk:"findings"`
@@ -155,6 +157,8 @@ func (r *rolloutResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 				"step_count":            schema.Int64Attribute{Computed: true, MarkdownDescription: "Steps of the ladder as run."},
 			}},
 			"spec_digest": schema.StringAttribute{Computed: true, MarkdownDescription: "Digest of the spec as asked. A create adopts the endpoint's open rollout of the same digest; a cancelled digest is never started again by itself."},
+			"summary":     schema.StringAttribute{Computed: true, MarkdownDescription: "The journey in one line, known at plan."},
+			"drift":       driftSchema(),
 			"journey": schema.ListNestedAttribute{Computed: true, NestedObject: schema.NestedAttributeObject{Attributes: journeyAttributes()},
 				MarkdownDescription: "The way, step by step, known at plan. It follows from the configuration and the engine's timings alone; what depends on live replicas is null here and stands in the data source `sluice_rollout_preview`."},
 			"facts": schema.SingleNestedAttribute{Computed: true, Attributes: factsAttributes(), MarkdownDescription: "Flat facts of the journey, for policies, known at plan."},
@@ -237,6 +241,9 @@ func journeyAttributes() map[string]schema.Attribute {
 
 func factsAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
+		"schema_version":             schema.Int64Attribute{Computed: true, MarkdownDescription: "Version of this shape, see `docs/schemas`. A rule that was written for a version holds for it."},
+		"wait_asked_seconds":         schema.Float64Attribute{Computed: true, MarkdownDescription: "Wait of each step as asked."},
+		"expected_duration_seconds":  schema.Float64Attribute{Computed: true, MarkdownDescription: "Least time with a cold start for each step that starts replicas; null here, known in the preview."},
 		"strategy":                   schema.StringAttribute{Computed: true, MarkdownDescription: "`CANARY`, `BLUE_GREEN` or `ROLLING`."},
 		"step_count":                 schema.Int64Attribute{Computed: true, MarkdownDescription: "Steps; null for a rolling swap of unknown size."},
 		"first_step_percent":         schema.Int64Attribute{Computed: true, MarkdownDescription: "Percent of the first step."},

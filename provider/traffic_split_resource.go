@@ -136,6 +136,7 @@ func keepWritten(ctx context.Context, p privately, w written) diag.Diagnostics {
 
 // Create writes the split.
 func (r *splitResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	r.engine.acts()
 	var m splitModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
 	if resp.Diagnostics.HasError() {
@@ -153,6 +154,7 @@ func (r *splitResource) Create(ctx context.Context, req resource.CreateRequest, 
 
 // Update writes the split, if it is still what the plan was made on.
 func (r *splitResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.engine.acts()
 	var m, state splitModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)

@@ -41,6 +41,15 @@ func (c *Client) Rollouts(ctx context.Context, endpoint, filter string) iter.Seq
 	return pages[api.Rollout](ctx, c, path, ListOptions{Filter: filter}.query())
 }
 
+// EveryRollout lists all of an endpoint's rollouts in as few calls as there can be.
+func (c *Client) EveryRollout(ctx context.Context, endpoint string) iter.Seq2[api.Rollout, error] {
+	path, err := c.inProject(ctx, "endpoints", endpoint, "rollouts")
+	if err != nil {
+		return failed[api.Rollout](err)
+	}
+	return pages[api.Rollout](ctx, c, path, ListOptions{PageSize: api.MaxPageSize}.query())
+}
+
 // ActiveRollout returns the rollout that holds an endpoint's slot, and whether
 // there is one. The list is not filtered by the engine: a hosted one has been seen
 // to leave paused rollouts out of its ACTIVE filter.
