@@ -88,7 +88,29 @@ func (r *deploymentResource) refuseReplacing(ctx context.Context, plan, state de
 
 // warnOfRemoval tells what goes with a deployment that serves.
 func (r *deploymentResource) warnOfRemoval(ctx context.Context, state deploymentModel, resp *resource.ModifyPlanResponse) {
-	r.warnOfShare(ctx, state, resp, "Destroying")
+	if !r.warnOfLock(ctx, state, resp) {
+		r.warnOfShare(ctx, state, resp, "Destroying")
+	}
+}
+
+// warnOfLock names the open rollout that a deployment to be removed is a side of. It is
+// no error: the same apply may end the rollout before.
+func (r *deploymentResource) warnOfLock(ctx context.Context, state deploymentModel, resp *resource.ModifyPlanResponse) bool {
+	if r.engine == nil || r.engine.client == nil {
+		return false
+	}
+	endpoint, id := state.EndpointID.ValueString(), state.ID.ValueString()
+	ep, err := r.engine.seen.endpoint(ctx, r.engine.client, endpoint)
+	if err != nil || ep.ActiveRolloutID == "" {
+		return false
+	}
+	live, err := r.engine.seen.rollout(ctx, r.engine.client, endpoint, ep.ActiveRolloutID)
+	if err != nil || id != live.SourceDeploymentID && id != live.TargetDeploymentID {
+		return false
+	}
+	resp.Diagnostics.AddWarning(fmt.Sprintf("Deployment %s is locked by rollout %s until it ends", id, live.ID),
+		heldBy(endpoint, live)+" Unless this very apply ends it before, the removal is refused and nothing is touched. Once it is over the removal plans by itself.")
+	return true
 }
 
 // warnOfStop is warnOfRemoval for bounds that become 0 and 0.

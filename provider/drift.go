@@ -158,7 +158,8 @@ func (e *engine) editedBounds(ctx context.Context, r api.Rollout, ep api.Endpoin
 	}
 	ev, err := e.newestEvent(ctx, ep.ID, engineclient.EventQuery{Types: []string{"deployment.scaled"}, DeploymentIDs: []string{r.SourceDeploymentID, r.TargetDeploymentID}, Since: r.StartedAt.Time}, func(ev api.Event) bool {
 		floor, known := floors[ev.DeploymentID]
-		return actorOf(ev) != "" && known && ev.NewReplicas != nil && *ev.NewReplicas == floor
+		by := actorOf(ev)
+		return by != "" && by != rollout.ItselfActor && known && ev.NewReplicas != nil && *ev.NewReplicas == floor
 	})
 	if err != nil || ev.ID == "" {
 		return d, err

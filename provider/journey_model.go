@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"math"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -70,7 +71,7 @@ func factsValue(j planning.Journey) types.Object {
 		"gate_count": types.Int64Value(int64(t.GateCount)), "has_gate": types.BoolValue(t.GateCount > 0),
 		"wait_seconds": seconds(t.Soak), "least_duration_seconds": seconds(t.LeastDuration), "wait_limit_seconds": seconds(t.WaitLimit),
 		"final_source_replicas": types.Int64Value(int64(t.FinalSourceReplicas)), "final_target_replicas": optionalInt(t.FinalTargetReplicas),
-		"largest_scale_up": optionalInt(t.LargestScaleUp), "longest_window_seconds": seconds(window), "requests_per_second_needed": types.Float64Value(needed),
+		"largest_scale_up": optionalInt(t.LargestScaleUp), "longest_window_seconds": seconds(window), "requests_per_second_needed": types.Float64Value(math.Ceil(needed*1000-1e-6) / 1000),
 		"holds_source": types.BoolValue(t.HoldsSource), "circuit_breaker_rules": types.Int64Value(int64(len(j.Breaker))), "circuit_breaker_signed_by": optionalString(t.BreakerSignedBy),
 	})
 }

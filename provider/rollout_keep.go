@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
@@ -39,12 +40,39 @@ func (p *rolloutPlanner) keep(ctx context.Context) {
 	switch {
 	case state == rollout.Canceled && p.plan.DesiredState.ValueString() != wantCanceled:
 		p.resp.Diagnostics.AddWarning(fmt.Sprintf("Rollout %s was CANCELED and is not started again by itself", s.ID.ValueString()),
-			fmt.Sprintf("Somebody decided against this spec; the split is frozen with %d%% on the target. To go another way change the spec. To start the same one again on purpose: terraform apply -replace=ADDRESS", s.CurrentTrafficPercent.ValueInt64()))
+			fmt.Sprintf("Somebody decided against this spec; the split is frozen with %d%% on the target: live is ahead of the configuration. To accept that: desired_state = \"canceled\", with a reason. To go another way change the spec. To start the same one again on purpose: terraform apply -replace=ADDRESS", s.CurrentTrafficPercent.ValueInt64()))
+	case state == rollout.Completed:
+		p.ahead(ctx)
 	case what == justWait && p.plan.Wait.ValueBool() && !state.Terminal():
 		p.goesOn(ctx)
 	case what != justWait && what != nothing:
 		p.goesOn(ctx)
 		p.resp.Diagnostics.AddWarning(what.tell(*s))
+	case isTrue(s.Drift, "detected"):
+		p.goesOn(ctx) // so that the plan is not empty and somebody looks
+	}
+}
+
+// ahead tells when a later rollout has taken back what a completed one did: live is
+// ahead of the configuration then, and no plan moves it forward again by itself.
+func (p *rolloutPlanner) ahead(ctx context.Context) {
+	if p.engine.client == nil {
+		return
+	}
+	endpoint, source, target := p.state.EndpointID.ValueString(), p.state.SourceDeploymentID.ValueString(), p.state.TargetDeploymentID.ValueString()
+	ep, err := p.engine.seen.endpoint(ctx, p.engine.client, endpoint)
+	if err != nil || weightIn(ep.TrafficSplit, target) > 0 || weightIn(ep.TrafficSplit, source) <= 0 {
+		return
+	}
+	for r, err := range p.engine.client.EveryRollout(ctx, endpoint) { // the newest first
+		if err != nil || r.ID == p.state.ID.ValueString() {
+			return
+		}
+		if r.State == engineclient.StateCompleted && r.SourceDeploymentID == target && r.TargetDeploymentID == source {
+			p.resp.Diagnostics.AddWarning("Live is ahead of the configuration: rollout "+r.ID+" moved the traffic back",
+				fmt.Sprintf("%s serves again, and %s has no traffic. This rollout was before it and is not run again by itself. To accept that give its block count = 0, or delete it: only its record goes, the split stays. To move forward again change the spec, or on purpose: terraform apply -replace=ADDRESS", source, target))
+			return
+		}
 	}
 }
 

@@ -63,6 +63,7 @@ type rolloutPlanner struct {
 	plan   rolloutModel
 	asked  specModel
 	named  types.String // desired_state as written; null when left out
+	said   map[planning.Code]bool
 }
 
 func (p *rolloutPlanner) run(ctx context.Context) {
@@ -175,12 +176,12 @@ func (p *rolloutPlanner) timeout(ctx context.Context) time.Duration {
 // warn repeats the findings that call for caution, one warning a code so that
 // Terraform does not fold them.
 func (p *rolloutPlanner) warn(j planning.Journey) {
-	said := map[planning.Code]bool{}
+	p.said = map[planning.Code]bool{}
 	for _, f := range j.Findings {
-		if f.Severity != planning.Caution || said[f.Code] {
+		if f.Severity != planning.Caution || p.said[f.Code] {
 			continue
 		}
-		said[f.Code] = true
+		p.said[f.Code] = true
 		at := attributePath(f.Subject)
 		if f.Subject == "strategy" {
 			at = p.asked.pathOf("strategy")
@@ -204,7 +205,12 @@ func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest 
 		return
 	}
 	if found {
-		if p.state == nil && !isSame(active, spec, digest) {
+		switch {
+		case p.state != nil:
+		case isSame(active, spec, digest):
+			p.resp.Diagnostics.AddWarning("The apply takes over rollout "+active.ID+", which is under way",
+				heldBy(endpoint, active)+" It is of this very spec, so no second one is started. With -replace it would be destroyed before, which is refused while it lasts.")
+		default:
 			p.resp.Diagnostics.AddWarning("The endpoint is held by another rollout", heldBy(endpoint, active)+" The apply is refused before anything is touched while it lasts.")
 		}
 		return
@@ -230,6 +236,10 @@ func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest 
 		return
 	}
 	for _, w := range preview.Warnings {
+		if p.said[planning.Code(w.Code)] {
+			continue // a finding says so already
+		}
+		p.said[planning.Code(w.Code)] = true
 		p.resp.Diagnostics.AddWarning(render.Inert(w.Code), sentence(render.Inert(w.Message)))
 	}
 }

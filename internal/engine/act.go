@@ -91,7 +91,7 @@ func (e *Engine) setBounds(ctx context.Context, r rollout.Rollout, effect rollou
 			return rollout.Change{}, nil
 		}
 		d.UpdatedAt = e.Now()
-		c := rollout.Change{Deployments: []rollout.Deployment{d}, Events: e.scaledEvents(old, d, Caller{Name: "rollout"})}
+		c := rollout.Change{Deployments: []rollout.Deployment{d}, Events: e.scaledEvents(old, d, Caller{Name: rollout.ItselfActor})}
 		if effect.Lifts {
 			r.Lifted = true
 			c.Rollouts = []rollout.Rollout{r}

@@ -60,7 +60,9 @@ const coldStarts = 30 * time.Minute
 
 // DefaultWait is how long a door waits for a rollout whose waits take at least that
 // long, when it is not told.
-func DefaultWait(least time.Duration) time.Duration { return least*3/2 + coldStarts }
+func DefaultWait(least time.Duration) time.Duration {
+	return (least*3/2 + coldStarts).Round(time.Second)
+}
 
 // ShortTimeout is the finding about a time to wait (0 for the default) that ends before
 // the waits of the steps can.

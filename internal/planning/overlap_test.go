@@ -63,7 +63,7 @@ func TestASummaryIsOneLine(t *testing.T) {
 	for want, s := range map[string]rollout.Spec{
 		"canary 10 → 50 → 100 %, at least 10m39s, at most 10 % before the first gate":                           canary,
 		"canary 10 → 50 → 100 %, at least 10m39s, at most 10 % before the first gate, up to +1 replica at once": sized,
-		"canary 10 → 20 → 30 → … → 100 % in 10 steps, at least 35m30s, at most 10 % before the first gate":     long,
+		"canary 10 → 20 → 30 → … → 100 % in 10 steps, at least 35m30s, at most 10 % before the first gate":      long,
 		"blue-green 100 %, at least 1m, no metric gate":                                                         {Source: "a", Target: "b", Strategy: rollout.BlueGreen},
 		"rolling, one replica up and one down, at least 1m a replica, no metric gate":                           {Source: "a", Target: "b", Strategy: rollout.Rolling},
 		"rolling 50 → 100 %, at least 2m, no metric gate, up to +1 replica at once":                             {Source: "a", Target: "b", Strategy: rollout.Rolling, FinalTarget: &two},

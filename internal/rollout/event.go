@@ -16,6 +16,9 @@ const (
 	LevelError Level = "ERROR"
 )
 
+// ItselfActor is the actor of what a rollout does by itself, such as raising a floor.
+const ItselfActor = "rollout"
+
 // EventType names what happened, in the style subject.verb.
 type EventType string
 
