@@ -26,13 +26,30 @@ type seen struct {
 	endpoints   map[string]*remembered[api.Endpoint]
 	rollouts    map[string]*remembered[api.Rollout]
 	deployments map[string]*remembered[api.Deployment]
+	kept        map[string]bool // rollouts that a plan has found in the state, and that a destroy would not cancel
 }
 
 func newSeen() *seen {
 	return &seen{
 		now: time.Now, endpoints: map[string]*remembered[api.Endpoint]{},
 		rollouts: map[string]*remembered[api.Rollout]{}, deployments: map[string]*remembered[api.Deployment]{},
+		kept: map[string]bool{},
 	}
+}
+
+// keep notes a rollout of the state. Terraform plans a replacement as a change of what
+// stands and then as a create, of which it shows only errors: the create knows by this
+// note that it is one.
+func (s *seen) keep(rollout string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept[rollout] = true
+}
+
+func (s *seen) isKept(rollout string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept[rollout]
 }
 
 // remembered is the things of one endpoint. Its lock is held while the engine is

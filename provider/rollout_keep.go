@@ -25,6 +25,9 @@ func (p *rolloutPlanner) keep(ctx context.Context) {
 	p.plan.Drift = s.Drift
 	p.plan.State, p.plan.Condition = s.State, s.Condition
 	p.plan.CurrentTrafficPercent, p.plan.CurrentStep = s.CurrentTrafficPercent, s.CurrentStep
+	if s.DestroyBehavior.ValueString() != destroyCancel {
+		p.engine.seen.keep(s.ID.ValueString())
+	}
 	state := rollout.State(s.State.ValueString())
 	if p.plan.DesiredState.IsUnknown() || p.plan.ResumeToken.IsUnknown() {
 		if !state.Terminal() {

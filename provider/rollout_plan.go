@@ -207,9 +207,12 @@ func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest 
 	if found {
 		switch {
 		case p.state != nil:
+		case isSame(active, spec, digest) && p.engine.seen.isKept(active.ID):
+			p.resp.Diagnostics.AddError("Rollout "+active.ID+" is under way and is not replaced",
+				heldBy(endpoint, active)+" A resource has it in the state already, so this is its replacement, or a second block of the same spec. Leave -replace out, or the second block; to start over let it end, or cancel it first: "+render.DefaultCommand(render.Cancel, endpoint, active.ID)+". With destroy_behavior = \"cancel\", applied first, a replacement cancels it.")
 		case isSame(active, spec, digest):
 			p.resp.Diagnostics.AddWarning("The apply takes over rollout "+active.ID+", which is under way",
-				heldBy(endpoint, active)+" It is of this very spec, so no second one is started. With -replace it would be destroyed before, which is refused while it lasts.")
+				heldBy(endpoint, active)+" It is of this very spec, so no second one is started.")
 		default:
 			p.resp.Diagnostics.AddWarning("The endpoint is held by another rollout", heldBy(endpoint, active)+" The apply is refused before anything is touched while it lasts.")
 		}

@@ -17,7 +17,7 @@ type planned struct {
 		Address string `json:"address"`
 		Type    string `json:"type"`
 		Change  struct {
-			Actions       []string       `json:"actions"`
+			Actions       []string `json:"actions"`
 			Before, After json.RawMessage
 		} `json:"change"`
 	} `json:"resource_changes"`

@@ -24,6 +24,22 @@ func (e *testEngine) as(t *testing.T, name string, scopes ...string) *engineclie
 	return c
 }
 
+// halve breaks the glass: the target gets the source's weight, one replica each.
+func (e *testEngine) halve(t *testing.T, c *engineclient.Client, r api.Rollout, reason string) {
+	t.Helper()
+	ep, err := e.Client.GetEndpoint(t.Context(), r.EndpointID)
+	require.NoError(t, err)
+	for _, w := range ep.TrafficSplit {
+		if w.DeploymentID == r.SourceDeploymentID {
+			_, err = c.BreakGlass(t.Context(), r.EndpointID, r.TargetDeploymentID, w.Weight, reason)
+			require.NoError(t, err)
+			e.reaches(t, r.EndpointID, r.ID, "SYSTEM_PAUSED")
+			return
+		}
+	}
+	t.Fatal("the source has no weight")
+}
+
 // longCanary waits for an hour at each step; its apply does not.
 const longCanary = `canary = { steps = [{ traffic = 10 }, { traffic = 50 }, { traffic = 100 }], step_interval = "1h" }
   wait = false`
@@ -52,9 +68,7 @@ func TestTerraformTellsABrokenGlassAndFightsNothing(t *testing.T) {
 	e := startEngine(t, fastEngine)
 	w, r := e.live(t, longCanary)
 	w.plan(t, 0)
-	_, err := e.as(t, "ada", "operate", "break-glass").BreakGlass(t.Context(), r.EndpointID, r.TargetDeploymentID, 1, "the source answers slowly")
-	require.NoError(t, err)
-	e.reaches(t, r.EndpointID, r.ID, "SYSTEM_PAUSED")
+	e.halve(t, e.as(t, "ada", "operate", "break-glass"), r, "the source answers slowly")
 	broken, err := engineclient.Collect(e.Client.Events(t.Context(), r.EndpointID, engineclient.EventQuery{Types: []string{"endpoint.break_glass"}}))
 	require.NoError(t, err)
 	require.Len(t, broken, 1)
@@ -102,9 +116,7 @@ func TestTerraformResumesFromABrokenGlass(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t, fastEngine)
 	w, r := e.live(t, longCanary)
-	_, err := e.as(t, "ada", "operate", "break-glass").BreakGlass(t.Context(), r.EndpointID, r.TargetDeploymentID, 1, "try")
-	require.NoError(t, err)
-	e.reaches(t, r.EndpointID, r.ID, "SYSTEM_PAUSED")
+	e.halve(t, e.as(t, "ada", "operate", "break-glass"), r, "try")
 	w.write(t, realHouse(e.house(longCanary+"\n resume_token = \"spoke to ada\"")))
 	w.apply(t)
 	require.Equal(t, 10, *e.reaches(t, r.EndpointID, r.ID, "STABILIZING").CurrentTrafficPercent)
@@ -185,7 +197,9 @@ func TestTerraformRenamingALiveRolloutDestroysNothing(t *testing.T) {
 	w, r := e.live(t, longCanary)
 	renamed := strings.Replace(realHouse(e.house(longCanary)), `"sluice_rollout" "test"`, `"sluice_rollout" "renamed"`, 1)
 	w.write(t, renamed+"\nmoved {\n  from = sluice_rollout.test\n  to   = sluice_rollout.renamed\n}\n")
-	require.Contains(t, w.plan(t, 2), "sluice_rollout.test has moved to sluice_rollout.renamed Plan: 0 to add, 0 to change, 0 to destroy.")
+	plan := w.plan(t, 2)
+	require.Contains(t, plan, "sluice_rollout.test has moved to sluice_rollout.renamed")
+	require.Contains(t, plan, "0 to add, 0 to change, 0 to destroy")
 	w.apply(t)
 	require.Equal(t, "STABILIZING", engineclient.Short(e.newest(t).State))
 	require.Equal(t, r.ID, e.newest(t).ID)
@@ -219,24 +233,21 @@ func TestTerraformRemovingBlocksOfALiveRolloutTouchesNothing(t *testing.T) {
 	require.NotContains(t, w.plan(t, 2), "is locked by rollout")
 }
 
-// -replace of a live rollout is told and refused; of a cancelled one it is how a person
-// starts the same spec again.
+// A live rollout is not replaced, and no second block takes it over.
 func TestTerraformReplacingALiveRolloutIsRefused(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t, fastEngine)
 	w, r := e.live(t, longCanary)
 	replace := []string{"-replace=sluice_rollout.test"}
-	plan := w.plan(t, 2, replace...)
-	require.Contains(t, plan, "The apply takes over rollout "+r.ID+", which is under way")
-	require.Contains(t, plan, "With -replace it would be destroyed before, which is refused while it lasts.")
-	out, code := w.run(t, append([]string{"apply", "-auto-approve", "-no-color", "-input=false"}, replace...)...)
-	require.Equal(t, 1, code, out)
-	require.Contains(t, unwrapped(out), "Rollout "+r.ID+" is under way and is not destroyed")
+	require.Contains(t, w.plan(t, 1, replace...), "Rollout "+r.ID+" is under way and is not replaced")
+	w.plan(t, 0)
+	w.write(t, realHouse(e.house(longCanary))+`resource "sluice_rollout" "twin" {
+  endpoint_id          = sluice_rollout.test.endpoint_id
+  source_deployment_id = sluice_rollout.test.source_deployment_id
+  target_deployment_id = sluice_rollout.test.target_deployment_id
+  `+longCanary+"\n}\n")
+	require.Contains(t, w.plan(t, 1), "Rollout "+r.ID+" is under way and is not replaced", "nor does a second block take it over")
+	w.write(t, realHouse(e.house(longCanary)))
 	require.Equal(t, r.ID, e.newest(t).ID)
 	w.plan(t, 0)
-	_, err := e.Client.CancelRollout(t.Context(), r.EndpointID, r.ID, apiControl("again"))
-	require.NoError(t, err)
-	e.reaches(t, r.EndpointID, r.ID, "CANCELED")
-	w.apply(t, replace...)
-	require.NotEqual(t, r.ID, e.newest(t).ID)
 }
