@@ -213,14 +213,15 @@ func TestTerraformRemovingBlocksOfALiveRolloutTouchesNothing(t *testing.T) {
 	e := startEngine(t, fastEngine)
 	w, r := e.live(t, longCanary)
 	whole := realHouse(e.house(longCanary))
-	without := whole[:strings.Index(whole, `resource "sluice_rollout"`)]
+	without, _, _ := strings.Cut(whole, `resource "sluice_rollout"`)
 	w.write(t, without)
 	require.Contains(t, w.plan(t, 2), "Destroying rollout "+r.ID+" will be refused while it is under way")
 	out, code := w.run(t, "apply", "-auto-approve", "-no-color", "-input=false")
 	require.Equal(t, 1, code)
 	require.Contains(t, unwrapped(out), "is under way and is not destroyed")
 
-	w.write(t, without[:strings.Index(without, `resource "sluice_deployment" "candidate"`)])
+	withoutTarget, _, _ := strings.Cut(without, `resource "sluice_deployment" "candidate"`)
+	w.write(t, withoutTarget)
 	plan := w.plan(t, 2)
 	require.Contains(t, plan, "Deployment "+r.TargetDeploymentID+" is locked by rollout "+r.ID+" until it ends")
 	out, code = w.run(t, "apply", "-auto-approve", "-no-color", "-input=false")
