@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,14 +15,31 @@ import (
 // order in which replicas were wanted. A second call orders nothing new.
 func (r *Roster) Plan(now time.Time) []Order {
 	var orders []Order
-	for _, name := range slices.Clone(r.names) {
-		orders = append(orders, r.retire(r.deps[name], now)...)
-		r.forgetEmpty(name)
+	stale := r.takeStale()
+	for _, d := range stale {
+		orders = append(orders, r.retire(d, now)...)
+		r.forgetEmpty(d.want.Deployment)
 	}
-	for _, name := range r.names {
-		r.request(r.deps[name], now)
+	for _, d := range stale {
+		r.request(d, now)
 	}
-	return append(orders, r.place(now)...)
+	orders = append(orders, r.place(now)...)
+	clear(r.stale) // all that this plan did itself is done
+	return orders
+}
+
+// takeStale returns the deployments that have changed since the last plan, in order of
+// appearance, so that plans are deterministic. Nothing is to be done for the others.
+func (r *Roster) takeStale() []*deployment {
+	var list []*deployment
+	for name := range r.stale {
+		if d := r.deps[name]; d != nil {
+			list = append(list, d)
+		}
+	}
+	clear(r.stale)
+	slices.SortFunc(list, func(a, b *deployment) int { return cmp.Compare(a.place, b.place) })
+	return list
 }
 
 // retire ends what is above the desired count. An unplaced replica goes at once,
@@ -74,38 +92,27 @@ func (r *Roster) request(d *deployment, now time.Time) {
 		r.seq++
 		e := &entry{Replica: rollout.Replica{ID: r.newID(), Deployment: d.want.Deployment}, seq: r.seq}
 		e.become(rollout.ReplicaPending, "Scheduling", now)
-		d.replicas = append(d.replicas, e)
-		r.touch(d.want.Deployment)
+		r.add(d, e)
 	}
 }
 
 // place gives free places to the replicas that wait, the longest waiting first.
 func (r *Roster) place(now time.Time) []Order {
-	type waiting struct {
-		d *deployment
-		e *entry
-	}
-	var list []waiting
-	for _, name := range r.names {
-		for _, e := range r.deps[name].replicas {
-			if e.State == rollout.ReplicaPending {
-				list = append(list, waiting{r.deps[name], e})
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b waiting) int { return cmp.Compare(a.e.seq, b.e.seq) })
+	list := slices.SortedFunc(maps.Keys(r.waiting), func(a, b *entry) int { return cmp.Compare(a.seq, b.seq) })
 	var orders []Order
-	for _, w := range list {
-		hardware := w.d.want.Config.Hardware
+	for _, e := range list {
+		d := r.waiting[e]
+		hardware := d.want.Config.Hardware
 		gpus, ok := r.inv.take(hardware)
 		if !ok {
-			r.explain(w.e, hardware)
+			r.explain(e, hardware)
 			continue
 		}
-		w.e.hardware, w.e.GPUs, w.e.served = hardware, gpus, false
-		w.e.become(rollout.ReplicaStarting, "Starting", now)
-		r.touch(w.e.Deployment)
-		orders = append(orders, Order{Start, w.e.copy(), w.d.want})
+		delete(r.waiting, e)
+		e.hardware, e.GPUs, e.served = hardware, gpus, false
+		e.become(rollout.ReplicaStarting, "Starting", now)
+		r.touch(e.Deployment)
+		orders = append(orders, Order{Start, e.copy(), d.want})
 	}
 	return orders
 }
@@ -128,5 +135,7 @@ func (r *Roster) drop(d *deployment, e *entry) {
 		r.inv.release(e.hardware, e.GPUs)
 	}
 	d.replicas = slices.DeleteFunc(d.replicas, func(x *entry) bool { return x == e })
+	delete(r.replicas, e.ID)
+	delete(r.waiting, e)
 	r.touch(e.Deployment)
 }

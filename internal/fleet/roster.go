@@ -32,17 +32,24 @@ type Order struct {
 // Roster is the bookkeeping of a fleet. It has no clock, lock or goroutine: the
 // driver passes instants and guards it.
 type Roster struct {
-	inv     *inventory
-	newID   func() string
-	deps    map[string]*deployment
-	names   []string // deployments in order of appearance, so that plans are deterministic
-	seq     int
-	changed []string
+	inv      *inventory
+	newID    func() string
+	deps     map[string]*deployment
+	names    []string // deployments in order of appearance
+	appeared int      // deployments so far
+	seq      int      // of replicas
+	changed  []string
+
+	// A plan looks at these alone, so that it costs what has changed, not what stands.
+	replicas map[string]*entry      // by id
+	stale    map[string]struct{}    // deployments that a plan may have something to do for
+	waiting  map[*entry]*deployment // replicas without a place
 }
 
 // deployment is one workload with its replicas.
 type deployment struct {
 	want      rollout.Workload
+	place     int // in the order of appearance
 	desired   int
 	claimed   bool // ensured in this life of the fleet, not only found by adoption
 	forgotten bool // removed; goes with its last replica
@@ -66,7 +73,10 @@ func NewRoster(pools []Pool, newID func() string) (*Roster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Roster{inv: inv, newID: newID, deps: make(map[string]*deployment)}, nil
+	return &Roster{
+		inv: inv, newID: newID, deps: make(map[string]*deployment),
+		replicas: make(map[string]*entry), stale: make(map[string]struct{}), waiting: make(map[*entry]*deployment),
+	}, nil
 }
 
 // Ensure notes what is wanted. The desired count of a deployment that is new, or
@@ -85,6 +95,7 @@ func (r *Roster) Ensure(w rollout.Workload) error {
 		d.claimed, d.forgotten, d.desired = true, false, len(d.live())
 	}
 	d.want = w
+	r.stale[w.Deployment] = struct{}{}
 	r.setDesired(d, d.desired)
 	return nil
 }
@@ -130,7 +141,7 @@ func (r *Roster) Adopt(rep rollout.Replica, w rollout.Workload) {
 		d.want = w
 	}
 	r.seq++
-	d.replicas = append(d.replicas, &entry{Replica: rep, seq: r.seq, hardware: w.Config.Hardware, served: true})
+	r.add(d, &entry{Replica: rep, seq: r.seq, hardware: w.Config.Hardware, served: true})
 	r.inv.hold(w.Config.Hardware, rep.GPUs)
 	if !d.claimed {
 		d.desired = len(d.live())
@@ -185,22 +196,29 @@ func (r *Roster) Find(id string) (rollout.Replica, rollout.Workload, bool) {
 
 // find looks the replica up.
 func (r *Roster) find(id string) (*deployment, *entry) {
-	for _, name := range r.names {
-		d := r.deps[name]
-		for _, e := range d.replicas {
-			if e.ID == id {
-				return d, e
-			}
-		}
+	e := r.replicas[id]
+	if e == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return r.deps[e.Deployment], e
+}
+
+// add takes a replica into its deployment.
+func (r *Roster) add(d *deployment, e *entry) {
+	d.replicas = append(d.replicas, e)
+	r.replicas[e.ID] = e
+	if e.State == rollout.ReplicaPending {
+		r.waiting[e] = d
+	}
+	r.touch(e.Deployment)
 }
 
 // deployment finds or begins a deployment.
 func (r *Roster) deployment(name string) *deployment {
 	d := r.deps[name]
 	if d == nil {
-		d = &deployment{want: rollout.Workload{Deployment: name}}
+		r.appeared++
+		d = &deployment{want: rollout.Workload{Deployment: name}, place: r.appeared}
 		r.deps[name] = d
 		r.names = append(r.names, name)
 	}
@@ -217,6 +235,7 @@ func (r *Roster) forgetEmpty(name string) {
 
 // touch notes that a deployment looks different now.
 func (r *Roster) touch(name string) {
+	r.stale[name] = struct{}{}
 	if !slices.Contains(r.changed, name) {
 		r.changed = append(r.changed, name)
 	}

@@ -69,7 +69,7 @@ func (d *deployment) failed(why string) { d.failures, d.last = d.failures+1, why
 // place, because the hardware shrank under it: it waits for another, and a later
 // plan orders its start.
 func (r *Roster) Restart(id string, now time.Time) (placed bool) {
-	_, e := r.find(id)
+	d, e := r.find(id)
 	if e == nil || e.State != rollout.ReplicaFailed {
 		return false
 	}
@@ -79,6 +79,7 @@ func (r *Roster) Restart(id string, now time.Time) (placed bool) {
 		r.inv.release(e.hardware, e.GPUs)
 		e.hardware, e.GPUs = "", nil
 		e.become(rollout.ReplicaPending, MessageNoCapacity, now)
+		r.waiting[e] = d
 		return false
 	}
 	e.become(rollout.ReplicaStarting, "Restarting", now)

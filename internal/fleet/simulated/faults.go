@@ -31,7 +31,7 @@ func (f *Fleet) Stick(deployment string) error {
 	return f.change(func(time.Time) error {
 		f.stuck[deployment] = true
 		f.eachStarting(deployment, func(v *virtual, w rollout.Workload) {
-			v.phase, v.due = hanging, v.began.Add(w.Config.ColdStart)
+			f.await(v, hanging, v.began.Add(w.Config.ColdStart))
 		})
 		return nil
 	})
@@ -45,7 +45,7 @@ func (f *Fleet) Unstick(deployment string) error {
 		f.eachStarting(deployment, func(v *virtual, w rollout.Workload) {
 			ready := now.Add(w.Config.Simulated.ColdStart)
 			if v.phase == hanging && !w.Config.Simulated.Stuck && !ready.After(v.due) {
-				v.phase, v.due = loading, ready
+				f.await(v, loading, ready)
 			}
 		})
 		return nil

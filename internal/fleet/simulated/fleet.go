@@ -32,6 +32,7 @@ type Fleet struct {
 	mu       sync.Mutex
 	roster   *fleet.Roster
 	virtual  map[string]*virtual
+	dues     dues
 	stuck    map[string]bool // deployments whose replicas do not become ready
 	serial   int
 	closed   bool

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"container/heap"
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/fleet"
@@ -30,16 +31,13 @@ func (f *Fleet) Step(now time.Time) (next time.Time, pending bool) {
 // earliest is the replica whose next transition comes first; of equal instants
 // the older replica's, so that two runs agree.
 func (f *Fleet) earliest() *virtual {
-	var first *virtual
-	for _, v := range f.virtual {
-		if v.phase == idle {
-			continue
+	for len(f.dues) > 0 {
+		if d := f.dues[0]; d.v.phase != idle && d.at.Equal(d.v.due) && f.virtual[d.v.id] == d.v {
+			return d.v
 		}
-		if first == nil || v.due.Before(first.due) || (v.due.Equal(first.due) && v.id < first.id) {
-			first = v
-		}
+		heap.Pop(&f.dues) // it waits for something else by now
 	}
-	return first
+	return nil
 }
 
 // carryOut plans until nothing new is ordered: an order that fails at once, as a

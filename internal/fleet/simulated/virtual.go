@@ -56,10 +56,10 @@ func (f *Fleet) load(v *virtual, r rollout.Replica, w rollout.Workload, now time
 	v.began, v.ready = now, time.Time{}
 	cold, budget := w.Config.Simulated.ColdStart, w.Config.ColdStart
 	if w.Config.Simulated.Stuck || f.stuck[w.Deployment] || cold > budget {
-		v.phase, v.due = hanging, now.Add(budget)
+		f.await(v, hanging, now.Add(budget))
 		return
 	}
-	v.phase, v.due = loading, now.Add(cold)
+	f.await(v, loading, now.Add(cold))
 }
 
 // elapse does what the replica waited for.
@@ -97,7 +97,7 @@ func (f *Fleet) fail(v *virtual, why string, now time.Time) {
 		delete(f.virtual, v.id)
 		return
 	}
-	v.phase, v.due = backing, now.Add(f.cfg.Backoff.Delay(v.failures))
+	f.await(v, backing, now.Add(f.cfg.Backoff.Delay(v.failures)))
 }
 
 // halt stops the backend and the drain, if there are any, without waiting.
@@ -117,7 +117,7 @@ func (f *Fleet) halt(v *virtual) {
 func (f *Fleet) drain(o fleet.Order, now time.Time) {
 	v, limit := f.virtual[o.Replica.ID], o.Workload.Config.DrainTimeout
 	if f.cfg.Quiesce == nil {
-		v.phase, v.due = draining, now.Add(min(f.cfg.DrainsFor, limit))
+		f.await(v, draining, now.Add(min(f.cfg.DrainsFor, limit)))
 		return
 	}
 	v.phase = idle
