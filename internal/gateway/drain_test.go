@@ -69,7 +69,7 @@ func TestND1AnIdleDrainedReplicaTakesNothingNew(t *testing.T) {
 	a := upstream(t, echo)
 	g := start(t, Config{}, chat(1, serves("a", a, a)))
 	require.NoError(t, g.Drain(t.Context(), "a-0"))
-	old := g.table.Load().endpoints["ep_1"].members[0] // as a request that was overtaken holds it
+	old := g.table.serving("ep_1").members[0] // as a request that was overtaken holds it
 	require.NoError(t, g.Apply(chat(2, serves("a", a, a))))
 	for range 50 {
 		s, ok := old.pick(nil)
@@ -88,7 +88,7 @@ func TestND1AnIdleDrainedReplicaTakesNothingNew(t *testing.T) {
 func TestAnOvertakenTableSendsNothingToAReplicaThatIsNoLongerReady(t *testing.T) {
 	a := upstream(t, echo)
 	g := start(t, Config{}, chat(1, serves("a", a)))
-	old := g.table.Load().endpoints["ep_1"].members[0]
+	old := g.table.serving("ep_1").members[0]
 	r := chat(2, serves("a", a))
 	r.Members[0].Replicas[0].State = rollout.ReplicaFailed
 	require.NoError(t, g.Apply(r))

@@ -72,28 +72,27 @@ func (x *exchange) pinned() bool { return x.call.model != x.endpoint.route.Name 
 
 // decide chooses the deployment and takes the request in at one of its replicas,
 // ok telling whether one was left. A replica that refuses although the table
-// lists it means that the table was replaced a moment ago: then the newer one
+// lists it means that its route was replaced a moment ago: then the newer one
 // decides. It returns no member after it has refused the request.
 func (x *exchange) decide() (m *member, s station, ok bool) {
 	for {
-		t := x.gateway.table.Load()
-		to, known := t.names[x.call.model]
-		if !known {
+		e, pinned := x.gateway.table.named(x.call.model)
+		if e == nil {
 			x.refuse(unknownModel(x.call.model))
 			return nil, s, false
 		}
-		x.endpoint = to.endpoint
-		if to.pinned != "" {
-			m = to.endpoint.member(to.pinned)
+		x.endpoint = e
+		if pinned != "" {
+			m = e.member(pinned)
 		} else {
-			m = to.endpoint.choose(to.endpoint.point(x.call))
+			m = e.choose(e.point(x.call))
 		}
 		if m == nil {
 			x.refuse(invalid(http.StatusBadRequest, "endpoint_not_configured", "model",
 				"The endpoint "+x.call.model+" sends traffic to no deployment."))
 			return nil, s, false
 		}
-		if s, ok = x.pick(m); ok || t == x.gateway.table.Load() {
+		if s, ok = x.pick(m); ok || e == x.gateway.table.serving(e.route.EndpointID) {
 			return m, s, ok
 		}
 	}
@@ -152,7 +151,7 @@ func (x *exchange) pick(m *member) (station, bool) {
 
 // newest returns the deployment as the table that is served now has it, or nil.
 func (x *exchange) newest(deployment string) *member {
-	e := x.gateway.table.Load().endpoints[x.endpoint.route.EndpointID]
+	e := x.gateway.table.serving(x.endpoint.route.EndpointID)
 	if e == nil {
 		return nil
 	}
@@ -162,7 +161,7 @@ func (x *exchange) newest(deployment string) *member {
 // fallOver lets another deployment answer. The chosen one's failure is counted
 // there and then; each that answers or fails in its place counts for itself.
 func (x *exchange) fallOver() (outcome, error) {
-	e := x.gateway.table.Load().endpoints[x.endpoint.route.EndpointID]
+	e := x.gateway.table.serving(x.endpoint.route.EndpointID)
 	if e == nil {
 		return outcome{}, errSpent
 	}

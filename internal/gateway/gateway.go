@@ -39,10 +39,12 @@ type Gateway struct {
 	meter  *meter.Meter
 	log    *slog.Logger
 
-	table    atomic.Pointer[table]
-	applying sync.Mutex // one writer of the tables; guards what follows
+	table    table
+	applying sync.Mutex // one writer of the table; guards what follows
 	replicas map[string]*replica
 	pools    map[string]*pool
+	listed   map[string]int      // routes that list a replica, in whatever state
+	leaving  map[string]struct{} // replicas that no route lists and that may still hold requests
 
 	server   *http.Server
 	stopping atomic.Bool
@@ -67,9 +69,8 @@ func New(c Config) *Gateway {
 	}
 	g := &Gateway{
 		config: c, budget: budget{most: c.MaxBuffered}, meter: c.Meter, log: c.Logger,
-		replicas: make(map[string]*replica), pools: make(map[string]*pool),
+		replicas: make(map[string]*replica), pools: make(map[string]*pool), listed: make(map[string]int), leaving: make(map[string]struct{}),
 	}
-	g.table.Store(&table{})
 	g.server = newServer(g)
 	return g
 }

@@ -301,7 +301,7 @@ func TestTheRequestsOfAnEjectedReplicaAreSharedByAllOthers(t *testing.T) {
 	for range maxMisses {
 		station{replica: g.replicas["a-1"]}.failed(g.log)
 	}
-	m, hits := g.table.Load().endpoints["ep_1"].members[0], map[string]int{}
+	m, hits := g.table.serving("ep_1").members[0], map[string]int{}
 	const n = 30_000
 	for range n {
 		s, ok := m.pick(nil)

@@ -1,9 +1,9 @@
 package gateway
 
 import (
-	"maps"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // model is one row of GET /v1/models.
@@ -20,13 +20,12 @@ func (e *endpoint) model() model {
 
 // listModels lists the endpoints by their inference names, sorted.
 func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request) {
-	t := g.table.Load()
-	data := make([]model, 0, len(t.endpoints))
-	for _, name := range slices.Sorted(maps.Keys(t.names)) {
-		if d := t.names[name]; d.pinned == "" {
-			data = append(data, d.endpoint.model())
-		}
+	all := g.table.all()
+	data := make([]model, 0, len(all))
+	for _, e := range all {
+		data = append(data, e.model())
 	}
+	slices.SortFunc(data, func(a, b model) int { return strings.Compare(a.ID, b.ID) })
 	answer(w, http.StatusOK, struct {
 		Object string  `json:"object"`
 		Data   []model `json:"data"`
@@ -35,13 +34,13 @@ func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request) {
 
 // oneModel shows one endpoint, or the endpoint of a pinned deployment.
 func (g *Gateway) oneModel(w http.ResponseWriter, name string) {
-	d, ok := g.table.Load().names[name]
-	if !ok {
+	of, _ := g.table.named(name)
+	if of == nil {
 		e := unknownModel(name)
 		refuse(w, e.status, e.body)
 		return
 	}
-	m := d.endpoint.model()
+	m := of.model()
 	m.ID = name
 	answer(w, http.StatusOK, m)
 }
@@ -54,6 +53,6 @@ func (g *Gateway) health(w http.ResponseWriter, _ *http.Request) {
 	}
 	answer(w, status, struct {
 		Status    string `json:"status"`
-		Endpoints int    `json:"endpoints"`
-	}{word, len(g.table.Load().endpoints)})
+		Endpoints int64  `json:"endpoints"`
+	}{word, g.table.endpoints.Load()})
 }

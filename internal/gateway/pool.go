@@ -20,6 +20,7 @@ type pool struct {
 	address string
 	connect DialFunc
 	keep    time.Duration
+	routes  int // ready replicas in the routes that have this address; guarded by Gateway.applying
 
 	mu     sync.Mutex
 	idle   []*conn // oldest first

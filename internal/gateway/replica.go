@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// replica is what is known of one replica beside the tables: how many requests
+// replica is what is known of one replica beside the table: how many requests
 // it holds, and whether it may take one more.
 type replica struct {
 	id     string
@@ -17,10 +17,10 @@ type replica struct {
 	mu       sync.Mutex
 	drained  chan struct{} // closed when a marked replica holds nothing; made by a waiter
 	restarts int           // its life when drainedByCall was set; guarded by Gateway.applying
-	seen     bool          // in the route being applied; guarded by Gateway.applying
+	routes   int           // that list it as ready; guarded by Gateway.applying
 }
 
-// The marks. Each keeps new requests away; a table that still lists the replica
+// The marks. Each keeps new requests away; a route that still lists the replica
 // cannot override them, so no swap races a drain.
 const (
 	markRoute uint64 = 1 << 63 // the newest route does not list it as ready

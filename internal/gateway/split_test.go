@@ -16,7 +16,7 @@ import (
 func compiled(t require.TestingT, r rollout.Route) *endpoint {
 	g := New(Config{})
 	require.NoError(t, g.Apply(r))
-	return g.table.Load().endpoints[r.EndpointID]
+	return g.table.serving(r.EndpointID)
 }
 
 // addresses makes n addresses that nobody is asked to dial.

@@ -5,33 +5,77 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
 
-// table is the routing of all endpoints. It never changes; a new one replaces it.
+// table is the routing of all endpoints. A request reads it without a lock; changes are
+// one at a time, and each costs as much as the endpoint that changes, however many
+// there are beside it.
 type table struct {
-	endpoints map[string]*endpoint   // by endpoint id
-	names     map[string]destination // by what a body's model may say
+	cells     sync.Map // *cell by endpoint id
+	names     sync.Map // *cell by what a body's model may say
+	endpoints atomic.Int64
 }
 
-// destination is where a model name leads: an endpoint, or one of its deployments.
-type destination struct {
-	endpoint *endpoint
-	pinned   string // deployment id, empty for the split
+// cell holds the route that an endpoint is served by. Storing it is what replaces the
+// routing of an endpoint, whole and at once: its split, its names and its replicas.
+type cell struct{ serving atomic.Pointer[endpoint] } // nil once it is removed
+
+// serving returns what an endpoint is served by, or nil.
+func (t *table) serving(endpointID string) *endpoint {
+	c, ok := t.cells.Load(endpointID)
+	if !ok {
+		return nil
+	}
+	return c.(*cell).serving.Load() //nolint:forcetypeassert // nothing else is stored
+}
+
+// named finds the endpoint that a model name leads to, and the deployment that the
+// name pins, empty for the split. The endpoint is nil for an unknown name. A name is in
+// the table from before its route is served until after it no longer is; whether it
+// counts is the route's to say.
+func (t *table) named(model string) (e *endpoint, pinned string) {
+	c, ok := t.names.Load(model)
+	if !ok {
+		return nil, ""
+	}
+	e = c.(*cell).serving.Load() //nolint:forcetypeassert // nothing else is stored
+	if e == nil || e.route.Name == model {
+		return e, ""
+	}
+	for i := range e.route.Members {
+		if e.route.Members[i].Name == model {
+			return e, e.route.Members[i].Deployment
+		}
+	}
+	return nil, ""
+}
+
+// all returns every endpoint that is served, in no order.
+func (t *table) all() []*endpoint {
+	var out []*endpoint
+	t.cells.Range(func(_, c any) bool {
+		if e := c.(*cell).serving.Load(); e != nil { //nolint:forcetypeassert // nothing else is stored
+			out = append(out, e)
+		}
+		return true
+	})
+	return out
 }
 
 // endpoint is one route made ready for deciding. It never changes.
 type endpoint struct {
 	route   rollout.Route
-	encoded []byte // of the route, to tell an equal one
-	created int64  // Unix seconds
+	created int64 // Unix seconds
 	salted  xxhash.Digest
 	members []*member
 	others  []*member // those outside the pair, all without one
@@ -77,60 +121,74 @@ func (g *Gateway) Apply(route rollout.Route) error {
 	}
 	g.applying.Lock()
 	defer g.applying.Unlock()
-	old := g.table.Load()
+	old := g.table.serving(route.EndpointID)
 	created := g.config.Now().Unix()
-	if serving := old.endpoints[route.EndpointID]; serving != nil {
-		switch offered, now := route.Generation, serving.route.Generation; {
-		case offered == now && bytes.Equal(encoded, serving.encoded):
+	if old != nil {
+		switch offered, now := route.Generation, old.route.Generation; {
+		case offered == now && old.same(encoded):
 			return nil
 		case offered <= now:
 			return &StaleRouteError{route.EndpointID, offered, now}
 		}
-		created = serving.created
+		created = old.created
 	}
-	if err := old.clash(route); err != nil {
+	if err := g.table.clash(route); err != nil {
 		return &InvalidRouteError{route.EndpointID, err}
 	}
-	// The caller keeps its slices; what is served must not change under it.
-	var own rollout.Route
-	if err := json.Unmarshal(encoded, &own); err != nil {
-		return &InvalidRouteError{route.EndpointID, err}
-	}
-	e := g.compile(own)
-	e.encoded, e.created = encoded, created
-	g.swap(old.with(e))
+	e := g.compile(cloned(route)) // the caller keeps its slices; what is served must not change under it
+	e.created = created
+	g.swap(route.EndpointID, old, e)
 	return nil
+}
+
+// same reports whether a route that was offered is the one that is served.
+func (e *endpoint) same(encoded []byte) bool {
+	own, err := json.Marshal(e.route)
+	return err == nil && bytes.Equal(own, encoded)
 }
 
 // Remove ends the routing of an endpoint. Requests in flight go on.
 func (g *Gateway) Remove(endpointID string) {
 	g.applying.Lock()
 	defer g.applying.Unlock()
-	if old := g.table.Load(); old.endpoints[endpointID] != nil {
-		g.swap(old.without(endpointID))
+	if old := g.table.serving(endpointID); old != nil {
+		g.swap(endpointID, old, nil)
 	}
 }
 
 // Serving returns the route that an endpoint is really served by.
 func (g *Gateway) Serving(endpointID string) (rollout.Route, bool) {
-	e := g.table.Load().endpoints[endpointID]
+	e := g.table.serving(endpointID)
 	if e == nil {
 		return rollout.Route{}, false
 	}
-	var route rollout.Route
-	if err := json.Unmarshal(e.encoded, &route); err != nil { // it was marshaled by Apply
-		panic(err)
+	return cloned(e.route), true
+}
+
+// cloned copies a route with all that it points to.
+func cloned(r rollout.Route) rollout.Route {
+	if r.Pair != nil {
+		pair := *r.Pair
+		r.Pair = &pair
 	}
-	return route, true
+	r.Members = slices.Clone(r.Members)
+	for i := range r.Members {
+		m := &r.Members[i]
+		m.Replicas = slices.Clone(m.Replicas)
+		for j := range m.Replicas {
+			m.Replicas[j].GPUs = slices.Clone(m.Replicas[j].GPUs)
+		}
+	}
+	return r
 }
 
 // clash refuses a route that takes a name from another endpoint, or gives one
 // name to two of its own.
 func (t *table) clash(route rollout.Route) error {
 	own := map[string]bool{}
-	for _, name := range append([]string{route.Name}, memberNames(route)...) {
-		if d, taken := t.names[name]; taken && d.endpoint.route.EndpointID != route.EndpointID {
-			return fmt.Errorf("the name %s belongs to endpoint %s", name, d.endpoint.route.EndpointID)
+	for _, name := range namesOf(route) {
+		if e, _ := t.named(name); e != nil && e.route.EndpointID != route.EndpointID {
+			return fmt.Errorf("the name %s belongs to endpoint %s", name, e.route.EndpointID)
 		}
 		if own[name] {
 			return errors.New("the name " + name + " is given twice")
@@ -140,36 +198,16 @@ func (t *table) clash(route rollout.Route) error {
 	return nil
 }
 
-func memberNames(route rollout.Route) []string {
-	var names []string
+// namesOf lists what a route is asked by: its own name, and those of its members that
+// have one.
+func namesOf(route rollout.Route) []string {
+	names := []string{route.Name}
 	for _, m := range route.Members {
 		if m.Name != "" {
 			names = append(names, m.Name)
 		}
 	}
 	return names
-}
-
-func (t *table) without(endpointID string) *table {
-	n := &table{endpoints: maps.Clone(t.endpoints), names: maps.Clone(t.names)}
-	delete(n.endpoints, endpointID)
-	maps.DeleteFunc(n.names, func(_ string, d destination) bool { return d.endpoint.route.EndpointID == endpointID })
-	return n
-}
-
-func (t *table) with(e *endpoint) *table {
-	n := t.without(e.route.EndpointID)
-	if n.endpoints == nil {
-		n.endpoints, n.names = map[string]*endpoint{}, map[string]destination{}
-	}
-	n.endpoints[e.route.EndpointID] = e
-	n.names[e.route.Name] = destination{endpoint: e}
-	for _, m := range e.route.Members {
-		if m.Name != "" {
-			n.names[m.Name] = destination{e, m.Deployment}
-		}
-	}
-	return n
 }
 
 // compile makes a valid route ready for deciding. The caller holds applying.
@@ -243,73 +281,125 @@ func (g *Gateway) pool(address string) *pool {
 	return p
 }
 
-// swap puts a table in place. Its order carries the promises: what becomes ready
-// is opened before the table names it, what is no longer ready is closed after
-// the table stopped naming it, so a request always finds one of the two; and
-// closing comes before Apply returns, so none is sent late.
-func (g *Gateway) swap(next *table) {
-	old := g.table.Load()
-	used := map[*pool]bool{}
-	for _, r := range g.replicas {
-		r.seen = false
-	}
-	for _, e := range next.endpoints {
-		for _, m := range e.members {
-			for _, s := range m.ready {
-				s.replica.seen = true
-				s.replica.clear(markRoute)
-				used[s.pool] = true
-			}
+// swap puts an endpoint's route in place; nil for one that had none, or that gets none.
+// Its order carries the promises: what becomes ready is opened before the table names
+// it, what is no longer ready is closed after the table stopped naming it, so a request
+// always finds one of the two; and closing comes before Apply returns, so none is sent
+// late.
+func (g *Gateway) swap(id string, old, next *endpoint) {
+	next.eachReady(func(s station) {
+		s.replica.routes++
+		s.replica.clear(markRoute)
+		s.pool.routes++
+	})
+	next.eachListed(func(replica string) { g.listed[replica]++ })
+	g.table.put(id, old, next)
+	old.eachReady(func(s station) {
+		if s.replica.routes--; s.replica.routes == 0 {
+			s.replica.set(markRoute)
 		}
-	}
-	g.table.Store(next)
-	for id, r := range g.replicas {
-		if r.seen {
-			continue
+		if s.pool.routes--; s.pool.routes == 0 {
+			s.pool.close()
+			delete(g.pools, s.pool.address)
 		}
-		r.set(markRoute)
-		if !next.lists(id) && r.inflight() == 0 {
-			delete(g.replicas, id)
+	})
+	old.eachListed(func(replica string) {
+		if g.listed[replica]--; g.listed[replica] == 0 {
+			delete(g.listed, replica)
+			g.leaving[replica] = struct{}{}
 		}
-	}
-	for address, p := range g.pools {
-		if !used[p] {
-			p.close()
-			delete(g.pools, address)
-		}
-	}
+	})
+	g.forgetGone()
 	g.tellReady(old, next)
 }
 
-// lists reports whether some route names the replica, in whatever state.
-func (t *table) lists(id string) bool {
-	for _, e := range t.endpoints {
-		for _, m := range e.route.Members {
-			for _, r := range m.Replicas {
-				if r.ID == id {
-					return true
-				}
+// put names an endpoint's new route. Names that it adds lead nowhere before it is
+// served, and those that it drops lead nowhere from then on.
+func (t *table) put(id string, old, next *endpoint) {
+	c := &cell{}
+	if had, ok := t.cells.Load(id); ok {
+		c = had.(*cell) //nolint:forcetypeassert // nothing else is stored
+	}
+	kept := map[string]bool{}
+	if next != nil {
+		for _, name := range namesOf(next.route) {
+			kept[name] = true
+			t.names.Store(name, c)
+		}
+	}
+	c.serving.Store(next)
+	if old != nil {
+		for _, name := range namesOf(old.route) {
+			if !kept[name] {
+				t.names.Delete(name)
 			}
 		}
 	}
-	return false
+	switch {
+	case next == nil:
+		t.cells.Delete(id)
+		t.endpoints.Add(-1)
+	case old == nil:
+		t.cells.Store(id, c)
+		t.endpoints.Add(1)
+	}
 }
 
-// tellReady tells the meter the ready replicas of every deployment that is or was
-// routed.
-func (g *Gateway) tellReady(old, next *table) {
-	ready := map[string]int{}
-	for _, e := range old.endpoints {
-		for _, m := range e.route.Members {
-			ready[m.Deployment] = 0
+// forgetGone drops the records of replicas that left every route and hold nothing.
+func (g *Gateway) forgetGone() {
+	for id := range g.leaving {
+		r := g.replicas[id]
+		if r != nil && g.listed[id] == 0 && r.inflight() > 0 {
+			continue // looked at again at the next change
+		}
+		delete(g.leaving, id)
+		if r != nil && g.listed[id] == 0 {
+			delete(g.replicas, id)
 		}
 	}
-	for _, e := range next.endpoints {
-		for _, m := range e.route.Members {
-			ready[m.Deployment] = m.Ready()
+}
+
+// eachReady visits the ready replicas of a route.
+func (e *endpoint) eachReady(visit func(station)) {
+	if e == nil {
+		return
+	}
+	for _, m := range e.members {
+		for _, s := range m.ready {
+			visit(s)
 		}
 	}
-	for deployment, n := range ready {
-		g.meter.SetReady(deployment, n)
+}
+
+// eachListed visits the ids of a route's replicas, in whatever state.
+func (e *endpoint) eachListed(visit func(replica string)) {
+	if e == nil {
+		return
+	}
+	for i := range e.route.Members {
+		for j := range e.route.Members[i].Replicas {
+			visit(e.route.Members[i].Replicas[j].ID)
+		}
+	}
+}
+
+// tellReady tells the meter the ready replicas of every deployment that the endpoint
+// had or has.
+func (g *Gateway) tellReady(old, next *endpoint) {
+	has := map[string]bool{}
+	if next != nil {
+		for i := range next.route.Members {
+			m := &next.route.Members[i]
+			has[m.Deployment] = true
+			g.meter.SetReady(m.Deployment, m.Ready())
+		}
+	}
+	if old == nil {
+		return
+	}
+	for i := range old.route.Members {
+		if d := old.route.Members[i].Deployment; !has[d] {
+			g.meter.SetReady(d, 0)
+		}
 	}
 }

@@ -102,3 +102,43 @@ func idle(p *pool) int {
 	defer p.mu.Unlock()
 	return len(p.idle)
 }
+
+func TestWhatIsServedIsNobodysToChange(t *testing.T) {
+	g := New(Config{})
+	offered := chat(1, serves("a", addresses(1)...), serves("b", addresses(1)...))
+	offered.Pair = &rollout.Pair{RolloutID: "rol_1", Source: "a", Target: "b", Percent: 10, Share: 1}
+	offered.Members[0].Replicas[0].GPUs = []int{3}
+	require.NoError(t, g.Apply(offered))
+	was, _ := g.Serving("ep_1")
+	spoil := func(r rollout.Route) {
+		r.Pair.Percent, r.Members[0].Weight, r.Members[0].Replicas[0].ID, r.Members[0].Replicas[0].GPUs[0] = 99, 7, "x", 9
+	}
+	spoil(offered)
+	told, _ := g.Serving("ep_1")
+	require.Equal(t, was, told, "not by the one who applied it")
+	spoil(told)
+	told, _ = g.Serving("ep_1")
+	require.Equal(t, was, told, "nor by one who asked")
+}
+
+func TestANameFollowsItsRoute(t *testing.T) {
+	g := New(Config{})
+	require.NoError(t, g.Apply(chat(1, serves("a", addresses(1)...))))
+	e, pinned := g.table.named("acme/chat")
+	require.Equal(t, []any{"ep_1", ""}, []any{e.route.EndpointID, pinned})
+	renamed := chat(2, serves("a", addresses(1)...))
+	renamed.Name = "acme/talk"
+	require.NoError(t, g.Apply(renamed))
+	e, _ = g.table.named("acme/chat")
+	require.Nil(t, e)
+	other := chat(1, serves("b", addresses(1)...))
+	other.EndpointID = "ep_2"
+	require.NoError(t, g.Apply(other), "the name is free")
+	g.Remove("ep_2")
+	e, _ = g.table.named("acme/chat")
+	require.Nil(t, e)
+	e, _ = g.table.named("acme/talk")
+	require.Equal(t, "ep_1", e.route.EndpointID)
+	require.EqualValues(t, 1, g.table.endpoints.Load())
+	require.Empty(t, g.leaving)
+}
