@@ -101,9 +101,9 @@ type lane struct {
 	total      totals
 	ready      uint64
 	readyUntil int64
-	readyOpen  uint64  // ∫ in the slot that holds readyUntil
-	readySlots []tally // own
-	readyTaken []tally // imported
+	readyOpen  uint64 // ∫ in the slot that holds readyUntil
+	readyRuns  []run  // own closed slots
+	levels     levels // imported
 }
 
 // flow returns the traffic of one generation, made on first use. The caller
@@ -167,8 +167,8 @@ func (l *lane) advanceReady(now int64) {
 	for start := m.slotStart(l.readyUntil); now >= start+m.slot; start = m.slotStart(l.readyUntil) {
 		l.readyOpen += l.ready * uint64(start+m.slot-l.readyUntil)
 		if l.readyOpen > 0 {
-			l.readySlots = append(l.readySlots, tally{start: start, length: m.slot, ready: l.readyOpen})
-			l.readySlots = dropBefore(l.readySlots, start-m.retention)
+			l.readyRuns = extend(l.readyRuns, start, m.slot, l.readyOpen)
+			l.readyRuns = dropRuns(l.readyRuns, start-m.retention)
 		}
 		l.readyOpen, l.readyUntil = 0, start+m.slot
 		if oldest := m.slotStart(now - m.retention); l.ready == 0 {
@@ -199,7 +199,8 @@ func (l *lane) prune(now int64) {
 			delete(l.flows, generation)
 		}
 	}
-	l.readySlots, l.readyTaken = dropBefore(l.readySlots, oldest), dropBefore(l.readyTaken, oldest)
+	l.readyRuns = dropRuns(l.readyRuns, oldest)
+	l.levels.prune(&l.meter.watch, oldest)
 }
 
 // dropBefore removes the slots that ended by the instant; ts is sorted by start.

@@ -86,8 +86,10 @@ func (l *lane) gather(w *window, in span, now int64, minGeneration uint64) {
 			w.take(f.imported, in)
 		}
 	}
-	w.take(l.readySlots, in)
-	w.take(l.readyTaken, in)
+	for _, r := range l.readyRuns {
+		w.ready += r.within(in)
+	}
+	l.levels.eachRun(&l.meter.watch, func(r run) { w.ready += r.within(in) })
 }
 
 // take adds those slots that lie wholly inside.

@@ -13,8 +13,8 @@ type Kind uint8
 // The kinds of slots.
 const (
 	KindTraffic Kind = 1 // requests of one deployment and generation
-	KindReady   Kind = 2 // ready replicas of one deployment; generation 0
 	KindWatch   Kind = 3 // that the meter ran at all; no deployment, generation 0
+	KindReady   Kind = 4 // ready replicas of one deployment, from this slot on; generation 0. 2 was of one slot alone
 )
 
 // SlotKey names a slot. It is the idempotency key: the same key always comes
@@ -49,7 +49,8 @@ func (s Slot) End() time.Time { return s.Start.Add(s.Length) }
 
 // Export returns this process's own slots that closed after since and up to now,
 // by start, and the instant to pass as since the next time. A slot that was
-// exported never changes; one in which nothing happened is left out.
+// exported never changes; one in which nothing happened is left out, and of ready
+// replicas one in which there were as many as in the slot before.
 func (m *Meter) Export(since time.Time) (closed []Slot, next time.Time) {
 	now := m.slotStart(m.now().UnixNano())
 	return m.export(nanos(since), m.seal(now)), time.Unix(0, now)
@@ -117,14 +118,7 @@ func (l *lane) export(take func(Kind, string, uint64, tally)) {
 			take(KindTraffic, l.name, generation, f.view())
 		}
 	}
-	for _, t := range l.readySlots {
-		take(KindReady, l.name, 0, t)
-	}
-	if l.readyOpen > 0 {
-		take(KindReady, l.name, 0, tally{
-			start: l.meter.slotStart(l.readyUntil), length: l.meter.slot, ready: l.readyOpen,
-		})
-	}
+	l.exportReady(func(t tally) { take(KindReady, l.name, 0, t) })
 }
 
 // Import adds slots that earlier processes exported. It ignores those that it
@@ -133,6 +127,7 @@ func (l *lane) export(take func(Kind, string, uint64, tally)) {
 // out: the error (ErrCorrupt) names the first and how many there were.
 func (m *Meter) Import(slots []Slot) error {
 	oldest := m.now().UnixNano() - m.retention
+	m.watch.forget(oldest) // once, not for each slot: there may be millions
 	var first error
 	corrupt := 0
 	for _, s := range slots {
@@ -146,7 +141,7 @@ func (m *Meter) Import(slots []Slot) error {
 			}
 			continue
 		}
-		if !m.watch.firstTime(s.Key(), t.end(), oldest) {
+		if !m.watch.firstTime(s.Key(), t.end()) {
 			continue
 		}
 		m.take(s, t)
@@ -160,14 +155,14 @@ func (m *Meter) Import(slots []Slot) error {
 // take adds one imported slot.
 func (m *Meter) take(s Slot, t tally) {
 	if s.Kind == KindWatch {
-		m.watch.add(span{t.start + t.watchFrom, t.start + t.watchTo})
+		m.watch.add(s.Boot, span{t.start + t.watchFrom, t.start + t.watchTo})
 		return
 	}
 	l := m.lane(s.Deployment)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.Kind == KindReady {
-		l.readyTaken = insert(l.readyTaken, t)
+		l.levels.insert(level{boot: s.Boot, start: t.start, slot: t.length, each: t.ready})
 		return
 	}
 	f := l.flow(s.Generation, m.now().UnixNano())

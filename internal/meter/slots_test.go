@@ -168,7 +168,7 @@ func TestMemoryIsBoundedByTheRetention(t *testing.T) {
 	l := m.known("dep_a")
 	assert.LessOrEqual(t, len(l.flows), 20)
 	m.Recent("dep_a", time.Second)
-	assert.LessOrEqual(t, len(l.readySlots), 12)
+	assert.LessOrEqual(t, len(l.readyRuns), 12)
 	held := m.Begin("dep_a", 500) // a stream of an hour
 	c.pass(time.Hour)
 	m.Recent("dep_a", time.Second)

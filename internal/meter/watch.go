@@ -13,22 +13,28 @@ type span struct{ from, to int64 }
 // already here.
 type watchLog struct {
 	mu    sync.Mutex
-	spans []span // by start, apart from each other
+	spans []span           // by start, apart from each other
+	ends  map[uint64]int64 // until when each earlier process is known to have watched, by boot
 	seen  map[SlotKey]int64
 }
 
-// firstTime reports whether the slot is new, and remembers it. Keys whose slots
-// ended before oldest are forgotten.
-func (w *watchLog) firstTime(key SlotKey, end, oldest int64) bool {
+// forget drops the keys whose slots ended before oldest.
+func (w *watchLog) forget(oldest int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.seen[key]; ok {
-		return false
-	}
 	for k, e := range w.seen {
 		if e <= oldest {
 			delete(w.seen, k)
 		}
+	}
+}
+
+// firstTime reports whether the slot is new, and remembers it.
+func (w *watchLog) firstTime(key SlotKey, end int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.seen[key]; ok {
+		return false
 	}
 	if w.seen == nil {
 		w.seen = make(map[SlotKey]int64)
@@ -37,11 +43,22 @@ func (w *watchLog) firstTime(key SlotKey, end, oldest int64) bool {
 	return true
 }
 
-// add joins a stretch to the log.
-func (w *watchLog) add(s span) {
+// add joins a stretch that a process watched to the log.
+func (w *watchLog) add(boot uint64, s span) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.ends == nil {
+		w.ends = make(map[uint64]int64)
+	}
+	w.ends[boot] = max(w.ends[boot], s.to)
 	w.spans = join(append(w.spans, s))
+}
+
+// end is until when a process is known to have watched.
+func (w *watchLog) end(boot uint64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ends[boot]
 }
 
 // missing returns how much of the window lies in no stretch, own included.
