@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type routes struct {
 	late    map[string]struct{}        // deployments to follow again, without haste
 	states  map[string]DeploymentState // by deployment: what was told last
 	dirty   map[string]struct{}        // deployments whose replicas changed
+	start   []string                   // deployments to compare with what Load saw, see missed
 	wake    chan struct{}
 }
 
@@ -116,6 +118,9 @@ func (r *routes) replace(ctx context.Context, ep rollout.Endpoint) error {
 	if err != nil {
 		return err
 	}
+	if served, ok := r.e.Router.Serving(ep.ID); ok && served.Generation >= ep.Generation && sameRoute(route, served) {
+		return nil
+	}
 	if err := r.e.Store.Held(ctx); err != nil {
 		return err
 	}
@@ -123,6 +128,13 @@ func (r *routes) replace(ctx context.Context, ep rollout.Endpoint) error {
 		return &routeError{err}
 	}
 	return nil
+}
+
+// sameRoute reports whether two routes send every request alike, with whatever is told
+// beside them.
+func sameRoute(a, b rollout.Route) bool {
+	a.Generation, b.Generation = 0, 0
+	return reflect.DeepEqual(a, b)
 }
 
 // routeError is a route that the data plane refused; the old one still serves.
@@ -202,6 +214,19 @@ func (r *routes) changed(deployment string) {
 	r.mu.Lock()
 	r.dirty[deployment] = struct{}{}
 	r.mu.Unlock()
+	r.signal()
+}
+
+// missed has a deployment compared with what Load saw of it: what changed until the
+// fleet was followed was told to nobody. It never blocks.
+func (r *routes) missed(deployment string) {
+	r.mu.Lock()
+	r.start = append(r.start, deployment)
+	r.mu.Unlock()
+	r.signal()
+}
+
+func (r *routes) signal() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -234,6 +259,53 @@ func (r *routes) followAll(ctx context.Context) {
 			r.followLater(id)
 		}
 	}
+	r.followStart(ctx)
+}
+
+// atOnce is how many deployments of a start are compared between two looks at what
+// changes now.
+const atOnce = 16
+
+// followStart compares some of the deployments that stood at the start, and has the
+// routes wake again for those that are left. A rollout is poked only for a route that
+// differs: every open one is taken up anyway.
+func (r *routes) followStart(ctx context.Context) {
+	r.mu.Lock()
+	n := min(len(r.start), atOnce)
+	some := r.start[:n]
+	r.start = r.start[n:]
+	left := len(r.start)
+	r.mu.Unlock()
+	for _, id := range some {
+		if err := r.compare(ctx, id); err != nil && ctx.Err() == nil {
+			r.e.Logger.Error("compare with the fleet", "deployment", id, "error", err)
+			r.followLater(id)
+		}
+	}
+	if left > 0 {
+		r.signal()
+	}
+}
+
+func (r *routes) compare(ctx context.Context, deployment string) error {
+	d, err := r.e.Store.Deployment(ctx, deployment)
+	if errors.Is(err, rollout.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	before, _ := r.e.Router.Serving(d.EndpointID)
+	if err := r.apply(ctx, d.EndpointID); err != nil {
+		return err
+	}
+	if err := r.tellState(ctx, d); err != nil {
+		return err
+	}
+	if after, _ := r.e.Router.Serving(d.EndpointID); after.Generation != before.Generation {
+		r.e.pokeEndpoint(ctx, d.EndpointID)
+	}
+	return nil
 }
 
 // take empties one of the sets and returns what was in it, in an order that two runs
@@ -251,7 +323,7 @@ func (r *routes) take(set *map[string]struct{}) []string {
 func (r *routes) waiting() (now, later bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.dirty) > 0, len(r.unsure)+len(r.failing)+len(r.late) > 0
+	return len(r.dirty)+len(r.start) > 0, len(r.unsure)+len(r.failing)+len(r.late) > 0
 }
 
 // repeat tries again what failed: deployments of which the fleet could not be told,

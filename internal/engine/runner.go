@@ -23,6 +23,8 @@ type runner struct {
 	busy   map[string]struct{} // in a worker's hands
 	again  map[string]struct{} // poked while busy
 	failed map[string]failures // in a row, for the back-off
+	unseen map[string]struct{} // stood open at the start and had no turn yet
+	turns  uint64              // so far
 	wake   chan struct{}
 }
 
@@ -39,7 +41,7 @@ type due struct {
 }
 
 func newRunner(e *Engine) *runner {
-	return &runner{e: e, at: map[string]*due{}, busy: map[string]struct{}{}, again: map[string]struct{}{}, failed: map[string]failures{}, wake: make(chan struct{}, 1)}
+	return &runner{e: e, at: map[string]*due{}, busy: map[string]struct{}{}, again: map[string]struct{}{}, failed: map[string]failures{}, unseen: map[string]struct{}{}, wake: make(chan struct{}, 1)}
 }
 
 // poke has a rollout decided as soon as possible.
@@ -97,6 +99,8 @@ func (r *runner) take(now time.Time) (id string, wait time.Duration) {
 func (r *runner) done(id string, next time.Time, err error) {
 	r.mu.Lock()
 	delete(r.busy, id)
+	delete(r.unseen, id)
+	r.turns++
 	if err != nil {
 		next = r.e.Now().Add(backoff(r.failed[id].n))
 	} else {
@@ -275,7 +279,7 @@ func (r *runner) move(ctx context.Context, ro rollout.Rollout, failing string) (
 	next = d.Due
 	// A restarted engine that waits for replicas to come back has to see when they do not.
 	looks := d.Rollout.State.Active() || o.Source.Returning || o.Target.Returning
-	if poll := now.Add(r.e.Poll); looks && (next.IsZero() || next.After(poll)) {
+	if poll := r.poll(ro.ID, now); looks && (next.IsZero() || next.After(poll)) {
 		next = poll // a lost notification of the fleet must not stall a step
 	}
 	return true, next, nil
