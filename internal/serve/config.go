@@ -61,7 +61,8 @@ type TimingsFile struct {
 
 // FleetFile chooses who runs replicas.
 type FleetFile struct {
-	Driver string `yaml:"driver"` // process (default) or simulated
+	Driver  string `yaml:"driver"`  // process (default) or simulated
+	Servers string `yaml:"servers"` // of the driver simulated: replica (default), a model server for each, or config, one for all of a config and model
 }
 
 // HardwareFile is one instance type of the inventory.
@@ -230,6 +231,9 @@ func (f File) Check() error {
 	if d := f.Fleet.Driver; d != "" && d != driverProcess && d != driverSimulated {
 		return wrongField(at("fleet", "driver"), "%q: use %s or %s", d, driverProcess, driverSimulated)
 	}
+	if v := f.Fleet.Servers; v != "" && v != serversReplica && v != serversConfig {
+		return wrongField(at("fleet", "servers"), "%q: use %s or %s", v, serversReplica, serversConfig)
+	}
 	if err := f.checkTimings(); err != nil {
 		return err
 	}
@@ -345,6 +349,9 @@ func meant(word string, of []string) string {
 const (
 	driverProcess   = "process"
 	driverSimulated = "simulated"
+
+	serversReplica = "replica"
+	serversConfig  = "config"
 )
 
 func (f File) timings() rollout.Timings {

@@ -62,6 +62,7 @@ func (s *Server) reconcileFleet(ctx context.Context) error {
 type simulatedFleet struct {
 	*simulated.Fleet
 	configs map[string]ConfigFile
+	start   func(modelserver.Config) (addr string, stop func(), err error)
 
 	mu      sync.Mutex
 	serving map[string]string // config id by deployment
@@ -71,7 +72,10 @@ func (s *Server) newSimulated() (managedFleet, error) {
 	if left := s.leftovers(); left != "" {
 		return nil, fmt.Errorf("the folder has replicas of the process driver (%s); start once with that driver and stop its deployments before you change it", left)
 	}
-	f := &simulatedFleet{configs: map[string]ConfigFile{}, serving: map[string]string{}}
+	f := &simulatedFleet{configs: map[string]ConfigFile{}, serving: map[string]string{}, start: modelserver.Start}
+	if s.opts.File.Fleet.Servers == serversConfig {
+		f.start = (&sharedServers{running: map[string]*sharedServer{}}).start
+	}
 	for _, c := range s.opts.File.Configs {
 		f.configs[c.ID] = c
 	}
@@ -100,7 +104,7 @@ func (f *simulatedFleet) backend(r rollout.Replica, model string) (string, func(
 	if err != nil {
 		return "", nil, err
 	}
-	return modelserver.Start(c)
+	return f.start(c)
 }
 
 // bearer returns the secret of an Authorization header, empty for none.

@@ -129,7 +129,7 @@ func (k *slotKeeper) save(ctx context.Context, slots []meter.Slot) error {
 // metrics answers GET /metrics.
 func (s *Server) metrics() http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), s.meter.Collector(), openRollouts{s.store})
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), s.meter.Collector(), openRollouts{s.store}, work{s.engine, s.store})
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 
@@ -158,5 +158,40 @@ func (o openRollouts) Collect(ch chan<- prometheus.Metric) {
 		if !state.Terminal() {
 			ch <- prometheus.MustNewConstMetric(openRolloutsDesc, prometheus.GaugeValue, float64(counts[state]), string(state))
 		}
+	}
+}
+
+// work counts what the engine does.
+type work struct {
+	engine *engine.Engine
+	store  *store.SQLite
+}
+
+var (
+	turnsDesc        = prometheus.NewDesc("sluice_rollout_turns_total", "Looks at a rollout that was due, since the start.", nil, nil)
+	waitingDesc      = prometheus.NewDesc("sluice_rollouts_waiting", "Rollouts that the runner has queued for an instant.", nil, nil)
+	unseenDesc       = prometheus.NewDesc("sluice_rollouts_not_taken_up", "Rollouts that were open at the start and have not been looked at since.", nil, nil)
+	commitsDesc      = prometheus.NewDesc("sluice_store_commits_total", "Changes that the store took, since the start.", nil, nil)
+	transactionsDesc = prometheus.NewDesc("sluice_store_transactions_total", "Transactions that the changes went into, each synced to disk once.", nil, nil)
+)
+
+// Describe tells the metrics.
+func (w work) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(w, ch) }
+
+// Collect reads the counters at each scrape.
+func (w work) Collect(ch chan<- prometheus.Metric) {
+	runner, written := w.engine.Workload(), w.store.Written()
+	for _, m := range []struct {
+		desc  *prometheus.Desc
+		kind  prometheus.ValueType
+		value float64
+	}{
+		{turnsDesc, prometheus.CounterValue, float64(runner.Turns)},
+		{waitingDesc, prometheus.GaugeValue, float64(runner.Waiting)},
+		{unseenDesc, prometheus.GaugeValue, float64(runner.Unseen)},
+		{commitsDesc, prometheus.CounterValue, float64(written.Commits)},
+		{transactionsDesc, prometheus.CounterValue, float64(written.Transactions)},
+	} {
+		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value)
 	}
 }

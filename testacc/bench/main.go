@@ -1,6 +1,7 @@
 // Command bench measures Sluice beside what it is compared with, in one run on one
 // machine: the gateway beside its upstream and nginx, a plan beside one by a provider
-// that does nothing, and the time from a cancel to the frozen split. Run it with
+// that does nothing, the time from a cancel to the frozen split, and ten thousand rollouts
+// that wait at once beside one thousand. Run it with
 // "make bench". Repeats are interleaved and ratios are taken within a repeat, so that
 // what else the machine does falls on all sides alike.
 package main
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -33,22 +35,35 @@ type size struct {
 	streams int           // at once in the streaming measurement
 	plans   int           // of each kind and provider
 	cancels int
+
+	scales   []int         // numbers of rollouts that wait at once
+	wait     time.Duration // how long they are watched
+	controls int           // pauses and resumes among them
 }
 
 var (
-	full  = size{repeats: 3, singles: 5, busy: 4 * time.Second, single: 1500 * time.Millisecond, warm: 500 * time.Millisecond, streams: 4, plans: 7, cancels: 30}
-	short = size{repeats: 1, singles: 1, busy: 1500 * time.Millisecond, single: time.Second, warm: 300 * time.Millisecond, streams: 2, plans: 2, cancels: 6}
+	full  = size{repeats: 3, singles: 5, busy: 4 * time.Second, single: 1500 * time.Millisecond, warm: 500 * time.Millisecond, streams: 4, plans: 7, cancels: 30, scales: []int{1000, 10000}, wait: 30 * time.Second, controls: 300}
+	short = size{repeats: 1, singles: 1, busy: 1500 * time.Millisecond, single: time.Second, warm: 300 * time.Millisecond, streams: 2, plans: 2, cancels: 6, scales: []int{200, 1000}, wait: 10 * time.Second, controls: 30}
 )
 
 func main() {
+	var scales []int
 	dir := flag.String("dir", "", "scratch folder with bin/mock and bin/emptyprovider")
 	sluice := flag.String("sluice", "", "the sluice binary to measure")
 	brief := flag.Bool("short", false, "few and short repeats")
-	only := flag.String("only", "", "one section: gateway, plan or cancel")
+	only := flag.String("only", "", "one section: gateway, plan, cancel or scale")
+	flag.Func("scale", "a number of rollouts that wait at once; give it again for another", func(text string) error {
+		n, err := strconv.Atoi(text)
+		scales = append(scales, n)
+		return err
+	})
 	flag.Parse()
 	b := &bench{dir: *dir, sluice: *sluice, load: newLoader(), size: full}
 	if *brief {
 		b.size = short
+	}
+	if len(scales) > 0 {
+		b.size.scales = scales
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := b.run(ctx, *only)
@@ -65,7 +80,7 @@ func (b *bench) run(ctx context.Context, only string) error {
 	for _, section := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{"gateway", b.gateway}, {"plan", b.plan}, {"cancel", b.cancel}} {
+	}{{"gateway", b.gateway}, {"plan", b.plan}, {"cancel", b.cancel}, {"scale", b.scale}} {
 		if only != "" && only != section.name {
 			continue
 		}
