@@ -51,7 +51,7 @@ func (r run) within(in span) uint64 {
 }
 
 // exportReady hands out the slots with which a run begins, an empty one where none
-// follows, and from time to time one in between, lest the beginning is forgotten. The
+// follows, the open one as it is now, and from time to time one in between, lest the beginning is forgotten. The
 // caller holds the lock.
 func (l *lane) exportReady(take func(tally)) {
 	slot := l.meter.slot
@@ -74,7 +74,7 @@ func (l *lane) exportReady(take func(tally)) {
 	if end > 0 && end < open {
 		give(end, 0)
 	}
-	if l.readyOpen > 0 || end == open && l.ready == 0 {
+	if l.readyOpen > 0 || end == open {
 		give(open, l.readyOpen)
 	}
 }

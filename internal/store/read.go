@@ -71,7 +71,10 @@ func (s *SQLite) Deployment(ctx context.Context, id string) (rollout.Deployment,
 
 // Deployments reads an endpoint's deployments, newest first; all of them for "".
 func (s *SQLite) Deployments(ctx context.Context, endpoint string) ([]rollout.Deployment, error) {
-	return many[rollout.Deployment](ctx, s, "SELECT body FROM deployments WHERE ? IN (endpoint, '') ORDER BY created DESC, id DESC", endpoint)
+	if endpoint == "" {
+		return many[rollout.Deployment](ctx, s, "SELECT body FROM deployments ORDER BY created DESC, id DESC")
+	}
+	return many[rollout.Deployment](ctx, s, "SELECT body FROM deployments WHERE endpoint = ? ORDER BY created DESC, id DESC", endpoint)
 }
 
 // Rollout reads one rollout.
