@@ -251,11 +251,11 @@ func (s *SQLite) SaveSlots(ctx context.Context, slots []rollout.MeterSlot, keep 
 		for _, slot := range slots {
 			w.exec("INSERT OR IGNORE INTO meter_slots (key, start, data) VALUES (?, ?, ?)", slot.Key, nanos(slot.Start), slot.Data)
 		}
-		w.exec("DELETE FROM meter_slots WHERE start < ?", nanos(keep))
+		w.exec(dropSlotsBefore, nanos(keep))
 	})
 }
 
 // ForgetAnswers drops idempotency answers that were made before an instant.
 func (s *SQLite) ForgetAnswers(ctx context.Context, before time.Time) error {
-	return s.inTx(ctx, func(w *writer) { w.exec("DELETE FROM answers WHERE at < ?", nanos(before)) })
+	return s.inTx(ctx, func(w *writer) { w.exec(forgetAnswersBefore, nanos(before)) })
 }

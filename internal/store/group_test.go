@@ -226,30 +226,3 @@ func TestAFullDiskInAGroupKeepsAllOrNothingOfEach(t *testing.T) {
 	pages("1000000")
 	require.NoError(t, s.Commit(t.Context(), rollout.Change{Endpoints: []rollout.Endpoint{endpoint(99)}}))
 }
-
-func TestNothingThatIsAskedForARolloutReadsAWholeTable(t *testing.T) {
-	s, err := Open(t.Context(), t.TempDir())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	for _, query := range []string{
-		"SELECT body FROM endpoints WHERE id = 'x'",
-		"SELECT body FROM deployments WHERE id = 'x'",
-		"SELECT body FROM deployments WHERE endpoint = 'x' ORDER BY created DESC, id DESC",
-		"SELECT body FROM rollouts WHERE id = 'x'",
-		"SELECT body FROM rollouts WHERE endpoint = 'x' ORDER BY created DESC, id DESC",
-		"SELECT place, body FROM events WHERE endpoint = 'x' ORDER BY place DESC LIMIT 9",
-		"DELETE FROM meter_slots WHERE start < 7",
-		"DELETE FROM answers WHERE at < 7",
-	} {
-		rows, err := s.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query)
-		require.NoError(t, err)
-		for rows.Next() {
-			var id, parent, unused int
-			var detail string
-			require.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
-			require.NotContains(t, detail, "SCAN", query)
-		}
-		require.NoError(t, rows.Err())
-		require.NoError(t, rows.Close())
-	}
-}

@@ -12,6 +12,17 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
 
+// What is asked again and again for one rollout. Each finds its rows by an index.
+const (
+	endpointByID        = "SELECT body FROM endpoints WHERE id = ?"
+	deploymentByID      = "SELECT body FROM deployments WHERE id = ?"
+	deploymentsOf       = "SELECT body FROM deployments WHERE endpoint = ? ORDER BY created DESC, id DESC"
+	rolloutByID         = "SELECT body FROM rollouts WHERE id = ?"
+	rolloutsOf          = "SELECT body FROM rollouts WHERE endpoint = ? ORDER BY created DESC, id DESC"
+	dropSlotsBefore     = "DELETE FROM meter_slots WHERE start < ?"
+	forgetAnswersBefore = "DELETE FROM answers WHERE at < ?"
+)
+
 // one reads a single record; ErrNotFound when there is none.
 func one[T any](ctx context.Context, s *SQLite, query string, args ...any) (T, error) {
 	var v T
@@ -56,7 +67,7 @@ func many[T any](ctx context.Context, s *SQLite, query string, args ...any) ([]T
 
 // Endpoint reads one endpoint.
 func (s *SQLite) Endpoint(ctx context.Context, id string) (rollout.Endpoint, error) {
-	return one[rollout.Endpoint](ctx, s, "SELECT body FROM endpoints WHERE id = ?", id)
+	return one[rollout.Endpoint](ctx, s, endpointByID, id)
 }
 
 // Endpoints reads all endpoints, newest first.
@@ -66,7 +77,7 @@ func (s *SQLite) Endpoints(ctx context.Context) ([]rollout.Endpoint, error) {
 
 // Deployment reads one deployment.
 func (s *SQLite) Deployment(ctx context.Context, id string) (rollout.Deployment, error) {
-	return one[rollout.Deployment](ctx, s, "SELECT body FROM deployments WHERE id = ?", id)
+	return one[rollout.Deployment](ctx, s, deploymentByID, id)
 }
 
 // Deployments reads an endpoint's deployments, newest first; all of them for "".
@@ -74,17 +85,17 @@ func (s *SQLite) Deployments(ctx context.Context, endpoint string) ([]rollout.De
 	if endpoint == "" {
 		return many[rollout.Deployment](ctx, s, "SELECT body FROM deployments ORDER BY created DESC, id DESC")
 	}
-	return many[rollout.Deployment](ctx, s, "SELECT body FROM deployments WHERE endpoint = ? ORDER BY created DESC, id DESC", endpoint)
+	return many[rollout.Deployment](ctx, s, deploymentsOf, endpoint)
 }
 
 // Rollout reads one rollout.
 func (s *SQLite) Rollout(ctx context.Context, id string) (rollout.Rollout, error) {
-	return one[rollout.Rollout](ctx, s, "SELECT body FROM rollouts WHERE id = ?", id)
+	return one[rollout.Rollout](ctx, s, rolloutByID, id)
 }
 
 // Rollouts reads an endpoint's rollouts, newest first.
 func (s *SQLite) Rollouts(ctx context.Context, endpoint string) ([]rollout.Rollout, error) {
-	return many[rollout.Rollout](ctx, s, "SELECT body FROM rollouts WHERE endpoint = ? ORDER BY created DESC, id DESC", endpoint)
+	return many[rollout.Rollout](ctx, s, rolloutsOf, endpoint)
 }
 
 // OpenRollouts reads every rollout that is not over.
