@@ -118,9 +118,6 @@ func (r *routes) replace(ctx context.Context, ep rollout.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	if served, ok := r.e.Router.Serving(ep.ID); ok && served.Generation >= ep.Generation && sameRoute(route, served) {
-		return nil
-	}
 	if err := r.e.Store.Held(ctx); err != nil {
 		return err
 	}
@@ -295,17 +292,28 @@ func (r *routes) compare(ctx context.Context, deployment string) error {
 	if err != nil {
 		return err
 	}
-	before, _ := r.e.Router.Serving(d.EndpointID)
-	if err := r.apply(ctx, d.EndpointID); err != nil {
+	same, err := r.served(ctx, d.EndpointID)
+	if err != nil {
 		return err
 	}
-	if err := r.tellState(ctx, d); err != nil {
-		return err
+	if !same {
+		return r.follow(ctx, deployment)
 	}
-	if after, _ := r.e.Router.Serving(d.EndpointID); after.Generation != before.Generation {
-		r.e.pokeEndpoint(ctx, d.EndpointID)
+	return r.tellState(ctx, d)
+}
+
+// served reports whether the routers serve an endpoint as it stands.
+func (r *routes) served(ctx context.Context, endpoint string) (bool, error) {
+	ep, err := r.e.Store.Endpoint(ctx, endpoint)
+	if err != nil {
+		return false, err
 	}
-	return nil
+	route, err := r.build(ctx, ep)
+	if err != nil {
+		return false, err
+	}
+	now, ok := r.e.Router.Serving(endpoint)
+	return ok && now.Generation >= ep.Generation && sameRoute(route, now) && r.failed(endpoint) == behind{}, nil
 }
 
 // take empties one of the sets and returns what was in it, in an order that two runs
