@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
@@ -158,10 +157,13 @@ func (d *previewDataSource) read(ctx context.Context, m *previewModel, asked api
 		addRefusal(diags, "read the rollouts of endpoint "+endpoint, err)
 		return
 	}
+	m.TrafficSplit, m.LockHolder, m.Drift = sharesValue(ep), holderValue(active, found), types.ObjectNull(driftType.AttrTypes)
 	if asked.SourceDeploymentID == "" {
-		source, err := inferSource(ctx, d.engine, endpoint, asked.TargetDeploymentID)
-		if err != nil {
-			diags.AddAttributeError(path.Root("source_deployment_id"), "The source cannot be inferred", sentence(err.Error()))
+		source, err := sourceIn(ep, asked.TargetDeploymentID)
+		if err != nil { // as after the rollout has completed: a fact, like what the engine refuses
+			m.SourceDeploymentID = types.StringNull()
+			m.refused(spec, &api.Error{Message: err.Error()}, t)
+			m.PlanDigest = types.StringValue(planDigest(planning.Digest(spec), ep, api.Preview{}))
 			return
 		}
 		asked.SourceDeploymentID, spec.Source = source, source
@@ -172,8 +174,6 @@ func (d *previewDataSource) read(ctx context.Context, m *previewModel, asked api
 		return
 	}
 	m.SourceDeploymentID = types.StringValue(asked.SourceDeploymentID)
-	m.TrafficSplit = sharesValue(ep)
-	m.LockHolder, m.Drift = holderValue(active, found), types.ObjectNull(driftType.AttrTypes)
 	if found && active.SourceDeploymentID == asked.SourceDeploymentID && active.TargetDeploymentID == asked.TargetDeploymentID {
 		if m.Drift, err = d.engine.driftOf(ctx, active); err != nil {
 			tflog.Info(ctx, "drift is not known: "+err.Error())

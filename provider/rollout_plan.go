@@ -375,16 +375,7 @@ func sameLadder(r api.Rollout, s rollout.Spec) bool {
 	return true
 }
 
-// inferSource finds the one deployment that serves and is not the target.
-func inferSource(ctx context.Context, e *engine, endpoint, target string) (string, error) {
-	ep, err := e.client.GetEndpoint(ctx, endpoint)
-	if err != nil {
-		return "", err
-	}
-	return sourceIn(ep, target)
-}
-
-// sourceIn is inferSource on an endpoint that was read.
+// sourceIn finds the one deployment of an endpoint that serves and is not the target.
 func sourceIn(ep api.Endpoint, target string) (string, error) {
 	var serving []string
 	for _, w := range ep.TrafficSplit {
