@@ -162,7 +162,8 @@ type RolloutExtra struct {
 	SeedPercent int          `json:"seedPercent"` // the target's share of the pair before the first step
 	FinalSource int          `json:"finalSourceReplicas"`
 	FinalTarget int          `json:"finalTargetReplicas"`
-	Attempts    int          `json:"attempts"` // gate evaluations of the current step
+	Failures    int          `json:"targetFailures,omitempty"` // occasions on which ready target replicas failed since the current step's shift
+	Attempts    int          `json:"attempts"`                 // gate evaluations of the current step
 	RetryAt     *Time        `json:"retryAt,omitempty"`
 	HeldSource  bool         `json:"heldSource,omitempty"`  // the source keeps its full size for now
 	Trip        *BreakerTrip `json:"breakerTrip,omitempty"` // the circuit breaker took the target's traffic away

@@ -66,7 +66,7 @@ func (e *Engine) observeSide(ctx context.Context, r rollout.Rollout, d rollout.D
 	cold := e.serving[d.Config].ColdStart
 	return rollout.Side{
 		Bounds: d.Bounds, Desired: s.Desired, Scheduled: s.Scheduled, Ready: s.Ready, Draining: s.Draining,
-		Unplaced: s.Unplaced, Message: s.Message, ColdStart: cold, Returning: e.returning.awaited(d, s, cold+r.Timings.ReadyDeadline, now),
+		Unplaced: s.Unplaced, Failures: s.Failures, LastFailure: s.LastFailure, Message: s.Message, ColdStart: cold, Returning: e.returning.awaited(d, s, cold+r.Timings.ReadyDeadline, now),
 	}, nil
 }
 

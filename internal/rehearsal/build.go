@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -211,6 +210,6 @@ func (w *World) script(when []string) error {
 			w.pending = append(w.pending, c)
 		}
 	}
-	sort.SliceStable(w.pending, func(i, j int) bool { return w.pending[i].at.Before(w.pending[j].at) })
+	w.inOrder()
 	return nil
 }

@@ -179,7 +179,13 @@ func parseFleet(words []string, _ string) (func(*World), error) {
 	case words[0] == "stick" && len(words) == 2:
 		return onSide(last, func(w *World, s *side) { w.must(w.fleet.Stick(s.id)) })
 	case words[0] == "heal" && len(words) == 2:
-		return onSide(last, func(w *World, s *side) { w.must(w.fleet.Unstick(s.id)) })
+		return onSide(last, func(w *World, s *side) { s.loops = 0; w.must(w.fleet.Unstick(s.id)) })
+	case words[0] == "loop" && len(words) == 3: // loop 40s target: what is ready crashes after so long
+		d, err := time.ParseDuration(words[1])
+		if err != nil {
+			return nil, err
+		}
+		return onSide(last, func(w *World, s *side) { w.watch.disturbed(); s.loops = d })
 	case words[0] == "cold" && len(words) == 3: // cold 20m target: starts take so long from now on
 		d, err := time.ParseDuration(words[1])
 		if err != nil {

@@ -23,7 +23,7 @@ func Draw(seed uint64) Script {
 		s.When = nil // nobody starts it but the operator at the end
 	}
 	var later []string
-	if d.oneIn(6) {
+	if d.oneIn(4) {
 		later = d.story()
 	}
 	for range d.IntN(22) {
@@ -168,18 +168,33 @@ func (d *drawer) deed() string {
 	return fmt.Sprintf("at call %d: %s", 1+d.IntN(5), pick(d, d.control(), d.control(), d.fleetDeed(), d.bounds()))
 }
 
-// story draws faults that only mean something one after the other: routers that cannot be
-// told of a replica that comes or goes while a split is served.
+// story draws faults that only mean something one after the other.
 func (d *drawer) story() []string {
+	if d.oneIn(2) {
+		return d.crashLoop()
+	}
 	phase := pick(d, "PROPAGATING", "SOAKING")
-	in := func(after int, deed string) string {
-		return fmt.Sprintf("in %s of step 1 after %ds: %s", phase, after, deed)
+	return []string{ // routers that cannot be told of a replica that comes or goes while a split is served
+		d.in(phase, 1, 1, "routers fail \"no gateway answers\""),
+		d.in(phase, 1, 2, pick(d, "autoscale 1 source", "autoscale 12 source", "autoscale 12 target")),
+		d.in(phase, 1, pick(d, 40, 58, 400), "routers work"),
 	}
+}
+
+// crashLoop draws a target that crashes again and again, with something in between that
+// may make an engine forget how often.
+func (d *drawer) crashLoop() []string {
+	step := 1 + d.IntN(2)
 	return []string{
-		in(1, "routers fail \"no gateway answers\""),
-		in(2, pick(d, "autoscale 1 source", "autoscale 12 source", "autoscale 12 target")),
-		in(pick(d, 40, 58, 400), "routers work"),
+		d.in("SOAKING", step, 0, fmt.Sprintf("loop %ds target", pick(d, 30, 60, 300))),
+		d.in("SOAKING", step, pick(d, 60, 400, 3000), pick(d, "at call 1: crash after", "notices lost", "resume")),
+		d.in("SOAKING", step, 4000, "heal target"),
 	}
+}
+
+// in is a line of a script for the first time that a step is in a phase.
+func (*drawer) in(phase string, step, seconds int, deed string) string {
+	return fmt.Sprintf("in %s of step %d after %ds: %s", phase, step, seconds, deed)
 }
 
 func (d *drawer) control() string {

@@ -16,7 +16,8 @@ type side struct {
 	cold   time.Duration // a replica's start takes so long
 	budget time.Duration // and may take so long
 	drain  time.Duration
-	weight float64 // of all its replicas in the split at the beginning
+	loops  time.Duration // a ready replica crashes after so long; 0 for never
+	weight float64       // of all its replicas in the split at the beginning
 }
 
 // fleetPort stands between the engine and the simulated fleet.
@@ -67,6 +68,7 @@ func (f *fleetPort) Observe(ctx context.Context, deployment string) (rollout.Fle
 	}
 	s, err := f.w.fleet.Observe(ctx, deployment)
 	f.seen[deployment] = s
+	f.w.watch.toldOf(deployment, s)
 	return s, err
 }
 

@@ -19,7 +19,7 @@ func (e *lineError) Unwrap() error { return e.err }
 // The first words of what a script may say.
 const (
 	factWords    = "source target other split weights endpoints copies poll gateway timings rollout gate"
-	commandWords = "start pause resume promote cancel delete stale again back split kill fail stick heal cold autoscale bound free unlimited " +
+	commandWords = "start pause resume promote cancel delete stale again back split kill fail stick heal loop cold autoscale bound free unlimited " +
 		"traffic measure mute unmute meter looks shares routers store fleet notices clock lapse billing restart freeze second thaw at mend"
 )
 

@@ -2,7 +2,6 @@ package rehearsal
 
 import (
 	"errors"
-	"sort"
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engine"
@@ -44,7 +43,7 @@ func (w *World) askAgain(what string, do func() error, tries int) {
 		wait = 0 // the next process takes it
 	}
 	w.pending = append(w.pending, command{text: what + ", once more", at: w.now.Add(wait), do: func(w *World) { w.askAgain(what, do, tries+1) }})
-	sort.SliceStable(w.pending, func(i, j int) bool { return w.pending[i].at.Before(w.pending[j].at) })
+	w.inOrder()
 }
 
 // create makes a rollout of the world's pair, once however often it is asked for.
@@ -223,7 +222,7 @@ func mend(w *World) {
 	w.fleets.down, w.fleets.deaf, w.meter.down, w.routers.failing, w.routers.late = false, false, false, "", 0
 	for _, s := range w.sides {
 		w.must(w.fleet.Unstick(s.id))
-		s.cold = min(s.cold, s.budget)
+		s.cold, s.loops = min(s.cold, s.budget), 0
 		w.must(w.fleet.SetCapacity(w.hardwareOf(s), -1))
 		if b, ok := w.fleets.bounds[s.id]; ok {
 			w.must(w.fleet.Ensure(w.ctx, rollout.Workload{Deployment: s.id, Model: "m/" + s.name, Config: w.mended(s), Bounds: b}))
@@ -262,11 +261,21 @@ type patience struct {
 	done  bool
 }
 
-// disturb looks again soon: the engine was away.
+// operatorLooks is how a look of the patient operator stands in the script.
+const operatorLooks = "the operator looks"
+
+// disturb brings the next look forward: the engine was away.
 func (p *patience) disturb(w *World) {
-	if p != nil {
-		p.next = w.now
+	if p == nil || p.done {
+		return
 	}
+	p.next = w.now
+	for i := range w.pending {
+		if w.pending[i].text == operatorLooks {
+			w.pending[i].at = w.now
+		}
+	}
+	w.inOrder()
 }
 
 // maxLooks is how often the operator looks, 20 minutes apart, before the rollout counts
@@ -291,8 +300,8 @@ func (p *patience) look(w *World) {
 	if p.done {
 		return
 	}
-	w.pending = append(w.pending, command{text: "the operator looks", at: p.next, do: func(w *World) { p.look(w) }})
-	sort.SliceStable(w.pending, func(i, j int) bool { return w.pending[i].at.Before(w.pending[j].at) })
+	w.pending = append(w.pending, command{text: operatorLooks, at: p.next, do: func(w *World) { p.look(w) }})
+	w.inOrder()
 }
 
 func why(r rollout.Rollout) string {

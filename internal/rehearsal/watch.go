@@ -32,6 +32,7 @@ type watch struct {
 	pinned   map[string]bool // deployments whose maximum an operator has edited
 	touched  map[string]bool // deployments of which an operator has edited anything
 
+	health   health                            // of the target, in the current step
 	last     int                               // percent that the first router served last
 	splitAt  time.Time                         // engine's clock: the first router took the split that it serves
 	readings map[rollout.Query]rollout.Reading // of one instant
@@ -114,6 +115,7 @@ func (v *watch) rests() {
 		return
 	}
 	v.restsBehind(r)
+	v.restsHealthy(r)
 	if n := w.ready(w.source) + w.ready(w.target); v.sameSize && !r.State.Terminal() && n < v.total {
 		v.blame(1, "%d replicas are ready in a same-size swap of %d", n, v.total)
 	}

@@ -9,7 +9,7 @@ func (v *watch) begins(r rollout.Rollout) {
 	v.plan, v.spec = r.Journey, r.Spec
 	v.total, v.lifts = r.Journey.Source+r.Journey.Target, 0
 	v.pinned, v.touched = map[string]bool{}, map[string]bool{}
-	v.parked = v.w.engineNow()
+	v.parked, v.health = v.w.engineNow(), health{}
 	ready := v.w.ready(v.w.source) + v.w.ready(v.w.target)
 	v.sameSize = r.Journey.FinalTarget >= v.total && r.Journey.FinalSource == 0 && ready >= v.total
 	v.total = min(v.total, ready)

@@ -39,6 +39,7 @@ func (v *watch) recorded(old, r rollout.Rollout, c rollout.Change) {
 		v.blame(8, "the record was at version %d and is written from %d", old.Version, r.Version)
 	}
 	v.checkMove(old, r)
+	v.counts(old, r)
 	v.feasible(old, r)
 	if old.State != rollout.Cancelling && r.State == rollout.Cancelling {
 		v.frozen = []int{v.served(), old.Percent}

@@ -253,6 +253,11 @@ func (w *World) pull(r rollout.Rollout) {
 		w.pending = append(w.pending, c)
 	}
 	w.triggers = kept
+	w.inOrder()
+}
+
+// inOrder sorts what is to come by its instant.
+func (w *World) inOrder() {
 	sort.SliceStable(w.pending, func(i, j int) bool { return w.pending[i].at.Before(w.pending[j].at) })
 }
 
@@ -265,6 +270,7 @@ func (w *World) settle() time.Time {
 	for range maxRounds {
 		w.revive()
 		w.fleet.Step(w.now)
+		w.loop()
 		w.routers.advance(w.now)
 		if w.command() {
 			continue
@@ -318,6 +324,7 @@ func (w *World) run(until time.Time) {
 			at = earlier(at, due)
 		}
 		at = earlier(at, w.routers.due())
+		at = earlier(at, w.loop())
 		if len(w.pending) > 0 {
 			at = earlier(at, w.pending[0].at)
 		}

@@ -46,6 +46,7 @@ func (r Rollout) Resume(actor string, now time.Time) (Rollout, []Event, error) {
 		return r, nil, err
 	}
 	r.RetryUntil, r.ArmedSince = time.Time{}, now
+	r.Steps[r.Step].Health = nil // a person has looked: it is counted anew
 	r.goOn(now)
 	e := r.event(now, EventResumed, "resumed at step %d of %d", r.Step+1, len(r.Steps))
 	e.Actor = actor
@@ -78,6 +79,7 @@ func (r Rollout) Promote(actor string, now time.Time) (Rollout, []Event, error) 
 	case r.Phase == PhaseSoaking:
 		r.happen(SoakBegan) // the last step is under way: nothing to jump, nothing to repeat
 	}
+	r.Steps[last].Health = nil
 	e := r.event(now, EventPromoted, "promoted: step %d of %d runs next, %d step(s) skipped", last+1, len(r.Steps), last-from)
 	e.Actor = actor
 	return r, []Event{e}, nil

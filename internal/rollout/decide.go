@@ -60,6 +60,13 @@ type decider struct {
 
 func (d *decider) decide() {
 	switch d.r.State {
+	case Running, Stabilizing, SystemPaused:
+		if d.unhealthy() {
+			return
+		}
+	case Pending, Pausing, Paused, Cancelling, Canceled, Completed:
+	}
+	switch d.r.State {
 	case Running, Stabilizing:
 		d.work()
 	case Pausing:
@@ -215,11 +222,7 @@ func (d *decider) reviseHold() {
 	if !d.o.Split.Held || d.r.Percent <= d.r.Journey.Seed || d.returning() {
 		return
 	}
-	source, target := d.o.Source.serving(), d.o.Target.serving()
-	hold := d.r.Percent
-	if need := d.need(); source < need.Source || target < need.Target {
-		hold = d.r.Journey.Servable(d.r.Percent, source, target)
-	}
+	source, target, hold := d.o.Source.serving(), d.o.Target.serving(), d.servable()
 	pending := d.r.Hold != nil && *d.r.Hold < d.r.Percent
 	switch {
 	case hold == d.r.Percent && pending:
@@ -344,8 +347,13 @@ func (d *decider) act(e Effect) {
 	d.effects = append(d.effects, e)
 }
 
-func (d *decider) tell(e Event)  { d.events, d.changed = append(d.events, e), true }
-func (d *decider) enter(p Phase) { d.r.enter(p, d.now); d.changed = true }
+func (d *decider) tell(e Event) { d.events, d.changed = append(d.events, e), true }
+func (d *decider) enter(p Phase) {
+	if d.r.enter(p, d.now); p == PhasePropagating {
+		d.beginHealth()
+	}
+	d.changed = true
+}
 func (d *decider) happen(h Happening) {
 	d.r.UpdatedAt = d.now
 	d.r.happen(h)

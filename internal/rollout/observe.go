@@ -16,15 +16,17 @@ type Observed struct {
 
 // Side is one deployment of the pair.
 type Side struct {
-	Bounds    Bounds
-	Desired   int // what the autoscaler wants
-	Scheduled int // placed: starting, ready or draining
-	Ready     int // answering
-	Draining  int // finishing what they hold
-	Unplaced  int // wanted without capacity
-	Message   string
-	ColdStart time.Duration // budget of one replica from start to ready
-	Returning bool          // the engine began not long ago, and has not yet seen the replicas that served before
+	Bounds      Bounds
+	Desired     int    // what the autoscaler wants
+	Scheduled   int    // placed: starting, ready or draining
+	Ready       int    // answering
+	Draining    int    // finishing what they hold
+	Unplaced    int    // wanted without capacity
+	Failures    int    // of replicas that were ready, as long as this fleet counts; never falls while it does
+	LastFailure string // why the last of them failed
+	Message     string
+	ColdStart   time.Duration // budget of one replica from start to ready
+	Returning   bool          // the engine began not long ago, and has not yet seen the replicas that served before
 }
 
 // serving counts the replicas that answer and are meant to stay: an operator's

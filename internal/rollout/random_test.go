@@ -149,7 +149,7 @@ func drawRule(t *rapid.T) Rule {
 func deeds() []string {
 	return []string{
 		"pause", "resume", "promote", "cancel", "start", "resume", "resume",
-		"kill target", "kill source", "stick target", "heal target",
+		"kill target", "kill source", "stick target", "heal target", "loop target", "heal target",
 		"autoscale source", "autoscale target", "bound target", "bound source", "floor target", "free", "free", "free shared", "unlimited",
 		"rate", "measure", "measure", "NaN", "meter blind", "meter sees", "mute target", "unmute target",
 		"routers fail", "routers work", "split", "break glass", "bad target", "bad target", "outage",
@@ -169,6 +169,8 @@ func happen(t *rapid.T, w *world) {
 	case "bound target", "bound source":
 		lo := rapid.IntRange(1, 8).Draw(t, "min")
 		text = fmt.Sprintf("bound %d..%d %s", lo, lo+n, strings.TrimPrefix(deed, "bound "))
+	case "loop target":
+		text = fmt.Sprintf("loop %ds target", 10+20*n)
 	case "floor target":
 		if b := w.target.bounds; b.Max > 0 {
 			text = fmt.Sprintf("bound 1..%d target", b.Max)

@@ -47,6 +47,7 @@ type StepRecord struct {
 	CompletedAt   time.Time `json:"completedAt,omitzero"`
 	FailureReason string    `json:"failureReason,omitempty"`
 	Rows          []Row     `json:"rows,omitempty"`
+	Health        *Health   `json:"health,omitempty"` // nil before the first shift, and after a person went on
 }
 
 // PauseInfo says since when and why a rollout is paused.

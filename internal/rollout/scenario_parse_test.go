@@ -426,6 +426,12 @@ func parseFleet(words []string) (func(*world), error) {
 		return on(func(w *world, s *side) { w.watch.disturbed(); s.kill(n) })
 	case words[0] == "stick" && len(words) == 2: // replicas that start do not become ready
 		return on(func(_ *world, s *side) { s.stuck = true })
+	case words[0] == "loop" && len(words) == 3: // loop 40s target
+		d, err := time.ParseDuration(words[1])
+		if err != nil {
+			return nil, err
+		}
+		return on(func(w *world, s *side) { w.watch.disturbed(); s.loop(d, w.now) })
 	case words[0] == "heal" && len(words) == 2:
 		return on(func(w *world, s *side) { s.heal(w.now) })
 	case words[0] == "autoscale" && len(words) == 3: // autoscale 5 source

@@ -133,7 +133,7 @@ func (c Category) Recoverable() bool {
 // disturbs reports whether a park of this category means that the step's capacity
 // or split was not what it should be, so that its soak has to be done again.
 func (c Category) disturbs() bool {
-	return c == UnderServed || c == PolicyInfeasible || c == AbortedByOperator
+	return c == UnderServed || c == HealthRegression || c == PolicyInfeasible || c == AbortedByOperator
 }
 
 // Refusal is a control that the state does not allow.

@@ -32,7 +32,9 @@ type side struct {
 	wish      int // what the autoscaler would like; clamped into the bounds
 	cold      time.Duration
 	drain     time.Duration
-	stuck     bool // replicas that start do not become ready
+	stuck     bool          // replicas that start do not become ready
+	loops     time.Duration // a ready replica ends after so long; 0 for never
+	failures  int           // of ready replicas
 	replicas  []replica
 	unplaced  int
 	pinnedMax bool // an operator edited the ceiling
@@ -55,7 +57,7 @@ func (s *side) count(l replicaLife) int {
 func (s *side) observed() Side {
 	return Side{
 		Bounds: s.bounds, Desired: s.desired(), Scheduled: len(s.replicas), Ready: s.count(ready),
-		Draining: s.count(draining), Unplaced: s.unplaced, Message: "Starting replicas", ColdStart: s.cold,
+		Draining: s.count(draining), Unplaced: s.unplaced, Failures: s.failures, LastFailure: "killed", Message: "Starting replicas", ColdStart: s.cold,
 	}
 }
 
@@ -67,8 +69,14 @@ func (s *side) advance(now time.Time) {
 		switch {
 		case due && r.life == draining:
 			continue
+		case due && r.life == ready: // it loops
+			s.failures++
+			continue
 		case due && r.life == starting:
 			r = replica{life: ready}
+			if s.loops > 0 {
+				r.next = now.Add(s.loops)
+			}
 		}
 		kept = append(kept, r)
 	}
@@ -123,6 +131,7 @@ func (s *side) kill(n int) {
 	for _, r := range s.replicas {
 		if r.life == ready && n > 0 {
 			n--
+			s.failures++
 			continue
 		}
 		kept = append(kept, r)
@@ -130,10 +139,23 @@ func (s *side) kill(n int) {
 	s.replicas = kept
 }
 
-// heal lets stuck replicas start again.
-func (s *side) heal(now time.Time) {
-	s.stuck = false
+// loop makes ready replicas end after a while, again and again.
+func (s *side) loop(after time.Duration, now time.Time) {
+	s.loops = after
 	for i, r := range s.replicas {
+		if r.life == ready {
+			s.replicas[i].next = now.Add(after)
+		}
+	}
+}
+
+// heal lets stuck replicas start again, and ready ones stay.
+func (s *side) heal(now time.Time) {
+	s.stuck, s.loops = false, 0
+	for i, r := range s.replicas {
+		if r.life == ready {
+			s.replicas[i].next = never
+		}
 		if r.life == starting && r.next.IsZero() {
 			s.replicas[i].next = now.Add(s.cold)
 		}

@@ -146,6 +146,9 @@ func (w *world) fleet() {
 // observe looks at everything that a decision about r needs now.
 func (w *world) observe(r Rollout) Observed {
 	w.router.follow(w.source.count(ready), w.target.count(ready), w.now)
+	if w.watch.most.counting {
+		w.watch.most.look(w.target)
+	}
 	o := Observed{
 		Source: w.source.observed(), Target: w.target.observed(), Split: w.router.observed(),
 		Capacity: Capacity{Free: w.free(), Hardware: "1xnvidia-h100-80gb"},

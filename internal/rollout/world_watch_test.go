@@ -23,6 +23,9 @@ type watch struct {
 	breaker []lookAt // what the breaker read at the last instant
 	drained bool     // the source of this rollout was given up by the engine
 
+	most  occasions // of the target's failures in the current step, from every look
+	least occasions // and from the looks at rest in settled phases
+
 	seenInfeasible int // parks on an operator's limit that a patient operator met
 }
 
@@ -36,6 +39,7 @@ func (v *watch) begin(j Journey) {
 	v.sameSize = j.FinalTarget >= v.total && j.FinalSource == 0 && v.w.source.count(ready)+v.w.target.count(ready) >= v.total
 	v.w.source.touched, v.w.target.touched, v.w.target.pinnedMax = false, false, false
 	v.w.source.pinnedMax, v.drained, v.breaker = false, false, nil
+	v.most, v.least = occasions{}, occasions{}
 }
 
 // disturbed says that replicas went by somebody else's doing.
@@ -114,6 +118,7 @@ func (v *watch) settled(r Rollout) {
 	if b := v.w.router.behind; working && !b.IsZero() && r.Phase != PhaseChecking && r.Phase != PhaseScaling && r.Phase != PhaseShifting && r.Phase != PhaseReleasing && v.w.now.Sub(b) >= time.Minute {
 		v.blame("routers: %s goes on while they are behind since %s", r.Phase, clock(b))
 	}
+	v.settledHealth(r)
 	still := v.w.router.failing == "" && v.w.router.lands.IsZero()
 	if h := r.Hold; h != nil && r.State.Parked() && still && v.w.router.served > *h {
 		v.blame("hold: %d%% is served while %d%% shall be held", v.w.router.served, *h)
@@ -196,6 +201,7 @@ func (v *watch) committed(old, r Rollout, events []Event) {
 	}
 	v.checkMove(old, r)
 	v.checkWayBack(old, r)
+	v.checkHealth(old, r, events)
 	if r.State == Canceled || r.State == Completed {
 		v.checkEnd(r)
 	}

@@ -139,6 +139,7 @@ func extraToAPI(r rollout.Rollout) *api.RolloutExtra {
 		FinalSource: r.Journey.FinalSource,
 		FinalTarget: r.Journey.FinalTarget,
 		Attempts:    r.Attempts,
+		Failures:    failuresOf(r),
 		RetryAt:     api.AtOrNil(r.RetryAt),
 		RetryUntil:  api.AtOrNil(r.RetryUntil),
 		HeldSource:  r.Spec.HoldsSource() && !r.SourceReleased && !r.State.Terminal(),
@@ -152,6 +153,14 @@ func extraToAPI(r rollout.Rollout) *api.RolloutExtra {
 		out.NextAt = api.AtOrNil(at)
 	}
 	return out
+}
+
+// failuresOf counts the occasions on which the target failed in the current step.
+func failuresOf(r rollout.Rollout) int {
+	if h := r.Steps[r.Step].Health; h != nil && !r.State.Terminal() {
+		return h.Occasions
+	}
+	return 0
 }
 
 // LadderToAPI tells the rungs with their replica counts.
