@@ -267,8 +267,13 @@ func (r *reading) rollout(block Block) Rollout {
 	out := Rollout{
 		Block: block, Endpoint: r.link("endpoint_id", EndpointKind),
 		Source: r.link("source_deployment_id", DeploymentKind), Target: r.link("target_deployment_id", DeploymentKind),
-		OnParked: r.text("on_parked"), DestroyBehavior: r.text("destroy_behavior"), Wait: r.flag("wait"), Timeouts: r.timeouts(),
+		OnParked: r.text("on_parked"), DestroyBehavior: r.text("destroy_behavior"), OnTimeout: r.text("on_timeout"),
+		DesiredState: r.text("desired_state"), Reason: r.text("reason"), ResumeToken: r.text("resume_token"),
+		Wait: r.flag("wait"), Timeouts: r.timeouts(),
 		places: r.instance.places,
+	}
+	if d := out.DesiredState; d.Value == "canceled" && !out.Reason.Unknown && strings.TrimSpace(out.Reason.Value) == "" {
+		r.report.refuse(d.Range, "A cancel has a reason", "desired_state is \"canceled\" and reason is left out.", "give reason: those who read the event feed later will ask")
 	}
 	s := &specReading{values: r.instance.values}
 	asked := s.read()

@@ -45,6 +45,7 @@ func TestEachBadRolloutIsRefusedAtItsValue(t *testing.T) {
 		{"block_form", "canary {\n}", `canary`, "with an equals sign"},
 		{"computed", "blue_green = {}\nstate = \"COMPLETED\"", `state`, "cannot be set"},
 		{"choice", "blue_green = {}\non_parked = \"fail\"", `"fail"`, "none of warn, silent"},
+		{"a cancel without a reason", "blue_green = {}\ndesired_state = \"canceled\"", `"canceled"`, "give reason"},
 		{"flag", "blue_green = {}\nwait = \"maybe\"", `"maybe"`, "True or false is required"},
 		{"endpoint_as_side", "blue_green = {}\nsource_deployment_id = sluice_endpoint.chat.id", `sluice_endpoint.chat.id`, "not the id of a sluice_deployment"},
 		{"no_such", "blue_green = {}\nsource_deployment_id = sluice_deployment.aa.id", `sluice_deployment.aa.id`, `did you mean "a"`},

@@ -133,11 +133,15 @@ var kinds = map[Kind][]attribute{
 		may("circuit_breaker", objectForm(must("signed_by", textForm), must("rules", listForm(breakerRuleForm)))),
 		or("on_parked", oneOf("warn", "silent"), cty.StringVal("warn")),
 		or("destroy_behavior", oneOf("refuse", "cancel"), cty.StringVal("refuse")),
+		or("on_timeout", oneOf("detach", "pause", "cancel"), cty.StringVal("detach")),
+		or("desired_state", oneOf("completed", "paused", "promoted", "canceled"), cty.StringVal("completed")),
+		may("reason", textForm),
+		may("resume_token", textForm),
 		or("wait", flagForm, cty.True),
 		may("timeouts", timeoutsForm),
-	}, engineGives(cty.String, "id", "state", "spec_digest"),
+	}, engineGives(cty.String, "id", "state", "spec_digest", "summary"),
 		engineGives(cty.Number, "current_traffic_percent", "current_step"),
-		engineGives(cty.DynamicPseudoType, "condition", "in_effect", "journey", "facts", "findings")),
+		engineGives(cty.DynamicPseudoType, "condition", "in_effect", "drift", "journey", "facts", "findings")),
 }
 
 var (

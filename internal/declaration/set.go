@@ -116,6 +116,10 @@ type Rollout struct {
 	Unknown         []string     // fields of Spec that only an engine's values decide, in the words of the wire
 	OnParked        Field[string]
 	DestroyBehavior Field[string]
+	OnTimeout       Field[string]
+	DesiredState    Field[string]
+	Reason          Field[string]
+	ResumeToken     Field[string]
 	Wait            Field[bool]
 	Timeouts        Timeouts
 
