@@ -70,7 +70,7 @@ func rehearsedEndpoint(ctx context.Context, c *engineclient.Client, set declarat
 			return findEndpoint(ctx, c, e.Name.Value)
 		}
 	}
-	return api.Endpoint{}, fmt.Errorf("%s: its endpoint is not declared here", r.Address)
+	return api.Endpoint{}, fmt.Errorf("%s: its endpoint_id follows from what is not read here, such as a data source; take it from a variable and give that: --var endpoint_id=ep_…", r.Address)
 }
 
 // declaredName is a deployment's address where it is declared, else its id.

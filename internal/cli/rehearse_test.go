@@ -139,6 +139,14 @@ func TestLiveFactsOfAnEngine(t *testing.T) {
 	require.NotContains(t, r.out, "requests  0 ")
 	s.run("ls").exits(0, "demo/chat")
 
+	read := folder(t, map[string]string{"main.tf": `data "sluice_endpoint" "chat" { name = "chat" }
+resource "sluice_rollout" "new" {
+  endpoint_id          = data.sluice_endpoint.chat.id
+  target_deployment_id = "dep_new"
+  blue_green           = {}
+}`})
+	s.run("rehearse", read).exits(cli.ExitFailed, "--var endpoint_id=ep_")
+
 	s.run("rollout", "new", "--canary", "--steps", "10,100", "--interval", "30m").exits(0)
 	s.run("rehearse", dir, "--facts", dir+"/facts.yaml").exits(0, "holds the endpoint")
 

@@ -157,7 +157,7 @@ func (m *module) data(b *hclsyntax.Block) {
 		m.onlyTerraform(b.DefRange(), fmt.Sprintf("data %q of another provider", b.Labels[0]))
 		return
 	}
-	m.report.add(Note, b.DefRange(), "This data source is not read here", "Its values count as not known until apply. What it would show stands in this door's own plan.", "")
+	m.report.add(Note, b.DefRange(), "This data source is not read here", "What follows from it is not known here.", "")
 	m.add(&node{id: nodeID{kind: dataNode, typ: b.Labels[0], name: b.Labels[1]}, at: b.DefRange(), body: b.Body, block: b})
 }
 

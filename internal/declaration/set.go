@@ -134,7 +134,8 @@ func (r Rollout) RangeOf(field string) hcl.Range { return r.places.of(field) }
 // reference that ids lacks, or the first unknown field.
 func (r Rollout) Resolve(ids map[Ref]string) (rollout.Spec, error) {
 	if len(r.Unknown) > 0 {
-		return rollout.Spec{}, fmt.Errorf("%s: %s is not known yet", r.Address, r.Unknown[0])
+		at := r.RangeOf(r.Unknown[0])
+		return rollout.Spec{}, fmt.Errorf("%s at %s:%d: %s is not known yet; what follows from a data source, or from what only an engine gives, is not read here: take it from a variable", r.Address, at.Filename, at.Start.Line, snake(r.Unknown[0]))
 	}
 	s := r.Spec
 	for _, side := range []struct {

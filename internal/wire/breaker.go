@@ -42,7 +42,7 @@ func driftToAPI(r rollout.Rollout) *api.Drift {
 	if r.Edit == nil || r.State.Terminal() {
 		return nil
 	}
-	return &api.Drift{SetPercent: r.Edit.From, ActualPercent: r.Percent, By: r.Edit.By, Reason: r.Edit.Reason, At: api.At(r.Edit.At)}
+	return &api.Drift{SetPercent: r.Edit.From, ActualPercent: standing(r), By: r.Edit.By, Reason: r.Edit.Reason, At: api.At(r.Edit.At)}
 }
 
 // tripToAPI tells what the circuit breaker did; nil when it has not tripped.

@@ -20,7 +20,7 @@ func RolloutToAPI(r rollout.Rollout) api.Rollout {
 		TargetDeploymentID:    r.Spec.Target,
 		Strategy:              api.PrefixStrategy + string(r.Spec.Strategy),
 		State:                 api.PrefixRolloutState + string(r.State),
-		CurrentTrafficPercent: ptr(r.Percent),
+		CurrentTrafficPercent: ptr(standing(r)),
 		ETag:                  rollout.ETag(r.Version),
 		CreatedAt:             api.At(r.CreatedAt),
 		StartedAt:             api.AtOrNil(r.StartedAt),
@@ -37,6 +37,15 @@ func RolloutToAPI(r rollout.Rollout) api.Rollout {
 		out.PauseInfo = &api.PauseInfo{PausedAt: api.At(r.Pause.At), Reason: r.Pause.Reason}
 	}
 	return out
+}
+
+// standing is the percent on the target. The rollout's own record follows a person's
+// edit one decision later, and who reads in between must not be told the old split.
+func standing(r rollout.Rollout) int {
+	if r.Edit != nil && !r.State.Terminal() {
+		return r.Edit.To
+	}
+	return r.Percent
 }
 
 func statusToAPI(r rollout.Rollout) api.RolloutStatus {

@@ -185,6 +185,21 @@ func TestPauseInfoIsThereOnlyWhilePaused(t *testing.T) {
 	require.Nil(t, RolloutToAPI(r).PauseInfo)
 }
 
+// An apply that waits reads the park in the instant of the edit, before the rollout's
+// next decision.
+func TestParkByABrokenGlassIsToldWithThePersonsSplitAtOnce(t *testing.T) {
+	r, _, err := aRollout(t).Start(noon)
+	require.NoError(t, err)
+	r.Percent = 20
+	r, _, err = r.BreakGlass("ann", "wrong answers", 20, 0, noon.Add(time.Minute))
+	require.NoError(t, err)
+	got := RolloutToAPI(r)
+	require.Equal(t, "ROLLOUT_STATE_SYSTEM_PAUSED", got.State)
+	require.Equal(t, 0, *got.CurrentTrafficPercent)
+	require.Equal(t, 20, got.Sluice.Drift.SetPercent)
+	require.Equal(t, 0, got.Sluice.Drift.ActualPercent)
+}
+
 func TestStepAtAPartOfItsShareIsToldAsACondition(t *testing.T) {
 	r, _, err := aRollout(t).Start(noon)
 	require.NoError(t, err)
