@@ -107,6 +107,21 @@ func commandOf(text, key, rest string) string {
 	return key + " " + rest
 }
 
+// What a world can hold: each endpoint has replicas, and each copy is told every route.
+const (
+	maxEndpoints = 1000
+	maxCopies    = 100
+)
+
+// wholeTo reads a whole number from 1 to most; it is 1 with an error.
+func wholeTo(text string, most int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 1, fmt.Errorf("%q is not a whole number from 1 to %d", text, most)
+	}
+	return n, nil
+}
+
 // fact reads one line of given that is not a command.
 func (w *World) fact(key, rest string) (known bool, err error) {
 	switch key {
@@ -120,16 +135,16 @@ func (w *World) fact(key, rest string) (known bool, err error) {
 	case "weights": // of all replicas of source, target and other, in any scale
 		return true, w.weigh(strings.Fields(rest))
 	case "endpoints": // so many in all; the others only serve
-		n, err := strconv.Atoi(rest)
-		w.elsewhere = max(0, n-1)
+		n, err := wholeTo(rest, maxEndpoints)
+		w.elsewhere = n - 1
 		return true, err
 	case "split":
 		n, err := strconv.Atoi(strings.TrimSuffix(rest, " on the target"))
 		w.source.weight, w.target.weight = float64(100-n), float64(n)
 		return true, err
 	case "copies":
-		n, err := strconv.Atoi(rest)
-		w.routers.copies = make([]routerCopy, max(1, n))
+		n, err := wholeTo(rest, maxCopies)
+		w.routers.copies = make([]routerCopy, n)
 		return true, err
 	case "poll":
 		w.poll, err = time.ParseDuration(rest)

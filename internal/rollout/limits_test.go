@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,6 +34,23 @@ func TestHugeCountsAreRefused(t *testing.T) {
 	require.Empty(t, j.Rungs)
 	many := Spec{Source: "a", Target: "b", Strategy: Canary, Rules: make([]Rule, MaxRules+1)}
 	require.Contains(t, fieldsOf(many.Validate(DefaultTimings())), "metrics")
+}
+
+// What a door notes beside the spec is written with every version of the record, so a
+// megabyte of it would be written at every phase; a ladder has no more rungs than percents.
+func TestHugeNotesAndLaddersAreRefused(t *testing.T) {
+	s := Spec{Source: "a", Target: "b", Strategy: Canary, Steps: make([]StepSpec, MaxSteps+1)}
+	require.Equal(t, "canary.steps", fieldsOf(s.Validate(DefaultTimings())))
+	s = Spec{Source: "a", Target: "b", Strategy: BlueGreen, Digest: strings.Repeat("d", MaxDigest+1), Origin: strings.Repeat("ö", MaxOrigin+1)}
+	require.Equal(t, "sluice.digest,sluice.origin", fieldsOf(s.Validate(DefaultTimings())))
+	s.Digest, s.Origin = s.Digest[1:], strings.Repeat("ö", MaxOrigin)
+	require.Empty(t, s.Validate(DefaultTimings()))
+}
+
+// Somebody who breaks the glass over a rollout that is being canceled reads why not.
+func TestGlassThatCannotBeBrokenIsToldInWords(t *testing.T) {
+	_, _, err := Rollout{ID: "rol_1", State: Cancelling}.BreakGlass("ann", "why", 10, 50, time.Time{})
+	require.EqualError(t, err, "cannot break the glass over rollout rol_1: it is CANCELLING; wait until it is CANCELED")
 }
 
 // A model that answers its probe and no request must not pass as an idle endpoint.

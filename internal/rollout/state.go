@@ -146,6 +146,9 @@ type Refusal struct {
 
 func (r *Refusal) Error() string {
 	msg := fmt.Sprintf("cannot %s rollout %s: it is %s", r.Control, r.RolloutID, r.State)
+	if r.Control == GlassBroken { // which is no control of the rollout itself
+		msg = fmt.Sprintf("cannot break the glass over rollout %s: it is %s", r.RolloutID, r.State)
+	}
 	if r.Hint != "" {
 		msg += "; " + r.Hint
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Problem is one thing wrong with a spec: the field, what is wrong, and how to
@@ -29,7 +30,10 @@ const (
 	MaxReplicas = 10_000 // of one deployment
 	MaxBatches  = 1_000  // of a rolling rollout, one a target replica
 	MaxRules    = 20
-	MaxSigner   = 200 // characters of who signed a circuit breaker
+	MaxSteps    = 100   // of a ladder: it climbs by whole percents
+	MaxSigner   = 200   // characters of who signed a circuit breaker
+	MaxDigest   = 200   // characters of a door's digest
+	MaxOrigin   = 1_000 // characters of who asked
 )
 
 // problems gathers Problems under a common prefix.
@@ -69,6 +73,7 @@ func (s Spec) Validate(t Timings) []Problem {
 	for i, r := range s.Rules {
 		validateRule(&ps, fmt.Sprintf("metrics[%d]", i), r, t)
 	}
+	validateNotes(&ps, s)
 	if s.FinalSource < 0 {
 		ps.add("finalSourceReplicas", fmt.Sprintf("%d replicas cannot be left on the source", s.FinalSource), "give 0 to drain and stop it, or more to keep some")
 	}
@@ -87,7 +92,21 @@ func (s Spec) Validate(t Timings) []Problem {
 	return ps
 }
 
+// validateNotes bounds what is kept with every version of the record and only shown.
+func validateNotes(ps *problems, s Spec) {
+	if n := utf8.RuneCountInString(s.Digest); n > MaxDigest {
+		ps.add("sluice.digest", fmt.Sprintf("a digest of %d characters is above the limit of %d", n, MaxDigest), "send a hash, such as sha256: and 64 hex digits")
+	}
+	if n := utf8.RuneCountInString(s.Origin); n > MaxOrigin {
+		ps.add("sluice.origin", fmt.Sprintf("an origin of %d characters is above the limit of %d", n, MaxOrigin), "name a commit, a pull request or a workspace")
+	}
+}
+
 func validateLadder(ps *problems, steps []StepSpec) {
+	if n := len(steps); n > MaxSteps {
+		ps.add("canary.steps", fmt.Sprintf("%d steps are more than the limit of %d", n, MaxSteps), "a ladder climbs strictly by whole percents, for example 10, 50, 100")
+		return
+	}
 	last := 0
 	for i, st := range steps {
 		field := fmt.Sprintf("canary.steps[%d].traffic", i)

@@ -90,9 +90,13 @@ func (v *watch) forNow(r Rollout, percent int) bool {
 }
 
 // enough is what the target needs for a share, worked out apart from the core: the
-// share rounded up, or what the step asked for instead.
+// share rounded up, or what the step asked for instead. The share that stood at the start
+// is served by what stood then, also where somebody moved the split away and it comes back.
 func enough(r Rollout, percent int) int {
 	n := (r.Journey.FinalTarget*percent + 99) / 100
+	if percent <= r.Journey.Seed {
+		n = min(n, r.Journey.Target)
+	}
 	for _, st := range r.Spec.Steps {
 		if st.Percent >= percent && st.Replicas != nil && st.Percent < 100 {
 			n = min(n, *st.Replicas)

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +14,13 @@ import (
 // the core says about the same field is left out.
 func Checked(in api.RolloutSpec, t rollout.Timings) (rollout.Spec, []rollout.Problem) {
 	spec, problems := SpecFromAPI(in)
+	told := map[string]bool{} // by field; hostile specs have tens of thousands
+	for _, p := range problems {
+		told[p.Field] = true
+	}
 	for _, p := range spec.Validate(t) {
-		if !slices.ContainsFunc(problems, func(q rollout.Problem) bool { return q.Field == p.Field }) {
+		if !told[p.Field] {
+			told[p.Field] = true
 			problems = append(problems, p)
 		}
 	}
