@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -47,6 +48,9 @@ func (e *Engine) breakGlass(ctx context.Context, by Caller, ep rollout.Endpoint,
 	to, share, err := e.pairIn(ctx, ep, r, split)
 	if err != nil {
 		return rollout.Change{}, err
+	}
+	if ep.Pair != nil && r.Edit != nil && *r.Edit == (rollout.Edit{By: by.Name, Reason: glass.Reason, At: r.Edit.At, From: r.Edit.From, To: to}) && ep.Pair.Percent == to && slices.Equal(ep.Split, split) {
+		return rollout.Change{}, nil // asked again after a lost answer: done once
 	}
 	from := r.Percent
 	if ep.Pair != nil {

@@ -48,6 +48,11 @@ func newWorld(ctx context.Context, s Script, setup Setup) (*World, error) {
 			if r, err = parseRule(rest); err == nil {
 				w.rules = append(w.rules, r)
 			}
+		case "breaker":
+			var r rollout.Rule
+			if r, err = parseRule(rest); err == nil {
+				w.breaker = withRule(w.breaker, r)
+			}
 		default:
 			if known, e := w.fact(key, rest); known {
 				err = e
@@ -89,7 +94,7 @@ func newWorld(ctx context.Context, s Script, setup Setup) (*World, error) {
 func (w *World) begin(commands []func(*World), specs []rollout.Spec) {
 	w.power.busy = true
 	for _, spec := range specs {
-		spec.Rules = w.rules
+		spec.Rules, spec.Breaker = w.rules, w.breaker
 		create(spec)(w)
 	}
 	w.power.calls = 0

@@ -277,6 +277,9 @@ func parsePort(words []string, reason string) (func(*World), error) {
 	case words[0] == "clock" && len(words) == 2: // clock -90s: the engine's clock jumps
 		d, err := time.ParseDuration(words[1])
 		return func(w *World) { w.skew += d; w.watch.faulty() }, err
+	case strings.HasPrefix(text, "break glass ") && len(words) == 3: // somebody with the permission edits it
+		p, err := strconv.Atoi(words[2])
+		return func(w *World) { w.breakGlass(p, reason) }, err
 	case words[0] == "split" && len(words) == 2: // somebody tries to edit the locked split
 		p, err := strconv.Atoi(words[1])
 		return func(w *World) { w.trySplit(p) }, err

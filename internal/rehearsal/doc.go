@@ -18,8 +18,8 @@
 // traffic is never moved to a side without ready replicas. It has one endpoint and one
 // rollout at a time, one engine at a time, and SQLite in memory, whose loss by power
 // failure is not modelled: what was committed stays. A router adaptor takes a route as
-// a whole or refuses it; its copies converge within the propagation wait. A split that
-// somebody sets past the engine (break glass) is not played.
+// a whole or refuses it; its copies converge within the propagation wait. Whose key may
+// break the glass is the server's to check.
 //
 // A Plan is a user's own rollout with what is known of the world. NewForecast plays it
 // once up to its end or its first park, with traffic drawn request by request from the

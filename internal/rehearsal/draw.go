@@ -12,6 +12,9 @@ import (
 // to its end.
 func Draw(seed uint64) Script {
 	d := &drawer{rand.New(rand.NewPCG(seed, 0x51a1ce))}
+	if d.oneIn(8) {
+		return d.wayBack()
+	}
 	s := Script{Given: d.given()}
 	var at time.Duration
 	start := "+0:00 start"
@@ -78,7 +81,8 @@ func (d *drawer) given() []string {
 	if d.oneIn(5) {
 		out = append(out, fmt.Sprintf("other: %d ready", 1+d.IntN(3)))
 	}
-	out = append(out, "timings: "+pick(d, "published", "published", "published", "no looks", "no confirmation", "compressed"))
+	timings := pick(d, "published", "published", "published", "no looks", "no confirmation", "compressed")
+	out = append(out, "timings: "+timings)
 	out = append(out, fmt.Sprintf("copies: %d", pick(d, 1, 1, 2, 3, 5)), "poll: "+pick(d, "5s", "30s", "2m", "2m"))
 	out = append(out, fmt.Sprintf("routers: late %ds", pick(d, 0, 1, 2)))
 	if d.oneIn(2) {
@@ -91,6 +95,9 @@ func (d *drawer) given() []string {
 		out = append(out, fmt.Sprintf("free: %d shared", n-1+d.IntN(3)))
 	}
 	out = append(out, d.rollout(seed)...)
+	if timings != "compressed" && d.oneIn(10) { // which looks at a breaker a million times in a paused day
+		out = append(out, "breaker: "+d.breaker())
+	}
 	return append(out, fmt.Sprintf("traffic: %v/s", pick(d, 0, 0.01, 5, 5, 100)))
 }
 
@@ -111,6 +118,9 @@ func (d *drawer) rollout(seed int) []string {
 	}
 	if d.oneIn(4) {
 		text += "; final source 1"
+	}
+	if d.oneIn(6) {
+		text += "; hold source"
 	}
 	out := []string{"rollout: " + text}
 	if !canary {
@@ -141,6 +151,11 @@ func (d *drawer) gate() string {
 	text := pick(d, "router_error_rate", "inflight_requests", "router_latency p50", "router_latency p95", "router_latency p99")
 	text += pick(d, " regression 25 higher", " regression 0 higher", " regression 10 lower", " threshold LT 0.9", " threshold LTE 0.5")
 	return text + pick(d, "", "; window 60s", "; window 90s", "; window 600s")
+}
+
+func (d *drawer) breaker() string {
+	text := pick(d, "router_error_rate", "inflight_requests", "router_latency p50", "router_latency p95")
+	return text + " threshold LT 0.6" + pick(d, "", "; window 60s", "; window 90s")
 }
 
 func (d *drawer) phase() string {
@@ -200,7 +215,7 @@ func (*drawer) in(phase string, step, seconds int, deed string) string {
 func (d *drawer) control() string {
 	return pick(d,
 		"start", "resume", "resume", "resume", "promote", "cancel \"enough\"", "pause \"a look\"", "pause \"a look\"",
-		"stale cancel", "stale resume", "stale pause", fmt.Sprintf("split %d", d.IntN(101)), "again: blue-green", "delete")
+		fmt.Sprintf("break glass %d \"by hand\"", d.IntN(101)), "stale cancel", "stale resume", "stale pause", fmt.Sprintf("split %d", d.IntN(101)), "again: blue-green", "delete")
 }
 
 func (d *drawer) fleetDeed() string {

@@ -119,7 +119,7 @@ func ptrTo(n int) *int { return &n }
 
 // mutants are the wrong engines that the watch must notice.
 func mutants() []mutant {
-	return slices.Concat(capacityMutants(), orderMutants(), gateMutants(), recordMutants(), controlMutants(), failureMutants(), billingMutants(), healthMutants())
+	return slices.Concat(capacityMutants(), orderMutants(), gateMutants(), recordMutants(), controlMutants(), failureMutants(), billingMutants(), healthMutants(), wayBackMutants())
 }
 
 func capacityMutants() []mutant {

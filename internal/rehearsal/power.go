@@ -23,6 +23,7 @@ type power struct {
 	slow      time.Duration // each call takes so long
 	meanwhile time.Time     // when something last came between
 	busy      bool          // with a command: no other comes between
+	applying  bool          // a route: whoever edits a split meanwhile waits for its lock
 }
 
 // surprise happens at one outward call.
@@ -48,6 +49,10 @@ func (p *power) through(what string, do func() error) error {
 	p.calls++
 	if p.slow > 0 && what != "apply" {
 		p.w.pass(p.slow)
+	}
+	if what == "apply" {
+		p.applying = true
+		defer func() { p.applying = false }()
 	}
 	for !p.busy && p.w.command() {
 		continue // what is due now comes between a decision and its effect

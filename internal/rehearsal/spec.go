@@ -28,6 +28,8 @@ func parseSpec(text string) (rollout.Spec, error) {
 			err = parseStrategy(&s, words)
 		case len(words) == 2 && words[0] == "interval":
 			s.StepInterval, err = time.ParseDuration(words[1])
+		case part == "hold source":
+			s.HoldSource = true
 		case len(words) == 3 && strings.HasPrefix(part, "final target "):
 			var n int
 			n, err = strconv.Atoi(words[2])
@@ -101,6 +103,15 @@ func parseRule(text string) (rollout.Rule, error) {
 		}
 	}
 	return r, nil
+}
+
+// withRule adds a rule to a circuit breaker that ana signed.
+func withRule(b *rollout.Breaker, r rollout.Rule) *rollout.Breaker {
+	if b == nil {
+		b = &rollout.Breaker{SignedBy: "ana"}
+	}
+	b.Rules = append(b.Rules, r)
+	return b
 }
 
 func parseStat(r *rollout.Rule, word string) error {

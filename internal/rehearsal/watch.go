@@ -39,6 +39,14 @@ type watch struct {
 	readAt   time.Time
 	fresh    bool // since the record was last written
 
+	breaker    map[rollout.Query]rollout.Reading // of one instant
+	breakerAt  time.Time
+	armedSince time.Time // engine's clock: start, or the last resume
+	armedAt    time.Time // engine's clock: the breaker has had to look since
+	armedLook  time.Time // engine's clock: when that was checked last
+	glassLate  bool      // weights that somebody set before the start have not reached the first router
+	glassShare float64   // of the endpoint, on the pair, as somebody set it by breaking the glass
+
 	events    []rollout.Event // of the rollout, as stored
 	since     int             // events before somebody last did something
 	frozen    []int           // percents at which a cancel may end
@@ -122,6 +130,7 @@ func (v *watch) rests() {
 	if !v.calm() || r.State.Terminal() || r.State == rollout.Pending {
 		return
 	}
+	v.restsWayBack(r)
 	switch r.State {
 	case rollout.Cancelling:
 		v.blame(7, "a cancel is not done at once")
@@ -164,7 +173,7 @@ func (v *watch) restsParked(r rollout.Rollout) {
 		v.blame(5, "parked without a condition")
 		return
 	}
-	if !recoverable(r.Condition.Category) {
+	if !recoverable(r.Condition.Category) || r.Edit != nil { // somebody's edit stops the retries
 		return
 	}
 	waited := v.w.engineNow().Sub(r.Condition.At)
@@ -177,6 +186,9 @@ func (v *watch) restsParked(r rollout.Rollout) {
 // there is a lower split that both sides can.
 func (v *watch) restsHeld(r rollout.Rollout) {
 	percent := v.served()
+	if r.Edit != nil {
+		return // somebody's edit stands, whatever it needs
+	}
 	if route, _ := v.w.routers.Serving(r.EndpointID); route.Pair == nil {
 		return // it is released already
 	}

@@ -9,6 +9,10 @@ import (
 
 // read checks one look at the meter, and keeps it.
 func (v *watch) read(q rollout.Query, got rollout.Reading) {
+	if v.breakerQuery(q) {
+		v.readBreaker(q, got)
+		return
+	}
 	r, now := v.w.record, v.w.engineNow()
 	if !v.readAt.Equal(now) {
 		v.readAt = now
@@ -155,6 +159,18 @@ func (v *watch) passed(old, r rollout.Rollout, i int) {
 	if least := w.timings.Propagation + v.plan.Soak; waited < least && w.skew == 0 {
 		v.blame(6, "step %d passed %v after its shift, propagation and soak take %v", i+1, waited, least)
 	}
+	if !r.SourceReleased || old.SteadySince.IsZero() { // else it was judged before its drain
+		v.judged(old, r, i)
+	}
+	v.order(r, i)
+}
+
+// judged checks that a step's gate passed on what was read at this instant.
+func (v *watch) judged(_, r rollout.Rollout, i int) {
+	w := v.w
+	if waited, least := w.engineNow().Sub(v.splitAt), w.timings.Propagation+v.plan.Soak; waited < least && w.skew == 0 {
+		v.blame(6, "step %d is judged %v after its shift, propagation and soak take %v", i+1, waited, least)
+	}
 	if len(r.Spec.Rules) > 0 {
 		switch got := v.verdict(r); got {
 		case breached, unavailable:
@@ -168,7 +184,6 @@ func (v *watch) passed(old, r rollout.Rollout, i int) {
 		case passes, nothing:
 		}
 	}
-	v.order(r, i)
 }
 
 // close reports whether every rule was read over its whole window.
@@ -201,7 +216,7 @@ func (v *watch) order(r rollout.Rollout, i int) {
 		}
 	}
 	last := 0
-	for _, t := range []rollout.EventType{rollout.EventTargetScaled, rollout.EventTargetReady, rollout.EventPropagated, rollout.EventSourceDrained} {
+	for _, t := range v.stages(r, i, at) {
 		if at[t] <= last {
 			v.blame(2, "step %d passed without %s in its place", i+1, t)
 		}

@@ -10,8 +10,9 @@ import (
 // committed checks one write before the world takes it up.
 func (v *watch) committed(c rollout.Change) {
 	v.told(c.Events)
+	glass := v.glassBroken(c)
 	for _, e := range c.Endpoints {
-		if e.ID == v.w.endpoint.ID && v.w.record.ID != "" {
+		if e.ID == v.w.endpoint.ID && v.w.record.ID != "" && !glass {
 			v.splitting(v.w.endpoint, e)
 		}
 	}
@@ -40,6 +41,7 @@ func (v *watch) recorded(old, r rollout.Rollout, c rollout.Change) {
 	}
 	v.checkMove(old, r)
 	v.counts(old, r)
+	v.wayBack(old, r)
 	v.feasible(old, r)
 	if old.State != rollout.Cancelling && r.State == rollout.Cancelling {
 		v.frozen = []int{v.served(), old.Percent}
@@ -98,7 +100,7 @@ var moves = map[rollout.State][]rollout.State{
 	rollout.Pending:      {rollout.Running},
 	rollout.Running:      {rollout.Pausing, rollout.Cancelling, rollout.Stabilizing, rollout.SystemPaused, rollout.Completed},
 	rollout.Stabilizing:  {rollout.Pausing, rollout.Cancelling, rollout.Running, rollout.SystemPaused, rollout.Completed},
-	rollout.Pausing:      {rollout.Paused, rollout.Running, rollout.Stabilizing, rollout.Cancelling},
+	rollout.Pausing:      {rollout.SystemPaused, rollout.Paused, rollout.Running, rollout.Stabilizing, rollout.Cancelling},
 	rollout.Paused:       {rollout.Running, rollout.Stabilizing, rollout.Cancelling},
 	rollout.SystemPaused: {rollout.Running, rollout.Stabilizing, rollout.Paused, rollout.Cancelling},
 	rollout.Cancelling:   {rollout.Canceled},
@@ -132,7 +134,7 @@ func (v *watch) retried(old, r rollout.Rollout) {
 	if r.Step != old.Step {
 		v.blame(2, "a retry went from step %d to step %d", old.Step+1, r.Step+1)
 	}
-	if old.Condition == nil || !recoverable(old.Condition.Category) {
+	if old.Condition == nil || !recoverable(old.Condition.Category) || old.Trip != nil || old.Edit != nil {
 		v.blame(7, "a park that waits for a person was retried")
 	}
 	if since := v.w.engineNow().Sub(v.parked); since > 3*time.Hour+16*time.Minute && v.w.skew == 0 {
@@ -160,6 +162,9 @@ func (v *watch) parks(old, r rollout.Rollout) {
 	case rollout.EntitlementLapsed:
 		v.parksOnBilling()
 	case rollout.MetricRegression:
+		if r.Trip != nil {
+			break // the circuit breaker's readings are another matter
+		}
 		if got := v.verdict(r); got == breached || got == undecided {
 			break
 		}
@@ -297,6 +302,9 @@ func (v *watch) feasible(old, r rollout.Rollout) {
 }
 
 func (v *watch) boundsSource(r rollout.Rollout, old, b rollout.Bounds) {
+	if v.keeps(r, old, b) {
+		return
+	}
 	w, percent := v.w, v.served()
 	if b.Min > old.Min || b.Max > old.Max {
 		v.blame(4, "the source is raised from %d..%d to %d..%d", old.Min, old.Max, b.Min, b.Max)

@@ -10,18 +10,18 @@ import (
 func (v *watch) routed(old, route rollout.Route) {
 	before, after := v.w.routers.percent(old), v.w.routers.percent(route)
 	held := old.Pair != nil && route.Pair != nil && old.Pair.RolloutID == route.Pair.RolloutID
-	defer func() { v.last = after }()
+	defer func() { v.last, v.glassLate = after, false }()
 	reborn := len(old.Members) == 0 && !v.splitAt.IsZero() // the router died with the engine
 	if !reborn && (before != after || !held && route.Pair != nil) {
 		v.splitAt = v.w.engineNow()
 	}
-	if r := v.w.record; held && r.State.Parked() && after > before && after != r.Percent {
+	if r := v.w.record; held && r.Edit == nil && r.State.Parked() && after > before && after != r.Percent {
 		v.blame(7, "the split went from %d%% to %d%% in %s", before, after, r.State)
 	}
 	switch {
-	case route.Pair != nil && old.Pair == nil:
+	case route.Pair != nil && old.Pair == nil && v.w.record.Edit == nil:
 		v.holds(old, route)
-	case held && old.Pair.Share != route.Pair.Share:
+	case held && old.Pair.Share != route.Pair.Share && route.Pair.Share != v.glassShare:
 		v.blame(4, "the pair's share of the endpoint went from %v to %v", old.Pair.Share, route.Pair.Share)
 	case route.Pair == nil && old.Pair != nil:
 		v.released(old, route)
@@ -30,6 +30,9 @@ func (v *watch) routed(old, route rollout.Route) {
 
 // holds checks that taking hold of a split moves no traffic.
 func (v *watch) holds(old, route rollout.Route) {
+	if v.glassLate {
+		return
+	}
 	if len(old.Members) == 0 { // the router had died
 		if r := v.w.record; r.State.Parked() && route.Pair.Percent > max(r.Percent, v.last) {
 			v.blame(7, "the split came back at %d%% in %s, the record says %d%%", route.Pair.Percent, r.State, r.Percent)
@@ -53,6 +56,9 @@ func (v *watch) holds(old, route rollout.Route) {
 
 // released checks that standing weights keep the split, on the replicas that there are.
 func (v *watch) released(old, route rollout.Route) {
+	if v.glassShare != 0 && old.Pair.Share != v.glassShare {
+		return // the routers had refused a part that somebody set by breaking the glass
+	}
 	if !v.sameReady(old, route) || v.readyIn(old, v.w.source.id) == 0 && old.Pair.Percent < 100 || v.readyIn(old, v.w.target.id) == 0 && old.Pair.Percent > 0 {
 		return
 	}
@@ -125,6 +131,9 @@ func (v *watch) splitting(old, e rollout.Endpoint) {
 	if old.Pair != nil && *old.Pair == *e.Pair {
 		return
 	}
+	if v.overEdit(r, e) {
+		return
+	}
 	from, to := v.served(), e.Pair.Percent
 	if route, ok := v.w.routers.Serving(e.ID); ok && route.Pair != nil && *route.Pair == *e.Pair {
 		return // the record follows what the routers kept serving
@@ -178,6 +187,9 @@ func (v *watch) lowering(r rollout.Rollout, from, to int) {
 		}
 		v.blame(3, "the split is lowered from %d%% to %d%% in %s", from, to, r.State)
 		return
+	}
+	if r.Trip != nil && to == v.plan.Seed {
+		return // the circuit breaker's, whatever the source can carry
 	}
 	if v.w.power.slow > 0 {
 		return // what was decided on has changed before it is stored

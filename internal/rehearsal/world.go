@@ -27,6 +27,7 @@ type World struct {
 	source, target *side
 	sides          []*side
 	rules          []rollout.Rule
+	breaker        *rollout.Breaker
 	shared         bool
 
 	fleet   *simulated.Fleet
@@ -63,6 +64,7 @@ type Stats struct {
 	Calls   int // outward calls of the engine
 	Crashes int
 	Parks   int
+	Trips   int // of a circuit breaker
 	Steps   int // of the engine
 }
 
