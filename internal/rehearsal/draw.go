@@ -254,7 +254,7 @@ func (d *drawer) traffic() string {
 	case 2:
 		return pick(d, "mute ", "unmute ") + d.side()
 	}
-	return fmt.Sprintf("measure %s %s %s", pick(d, "router_latency", "router_error_rate", "inflight_requests"), d.side(), pick(d, "0", "0.001", "0.5", "700", "1740", "NaN"))
+	return fmt.Sprintf("measure %s %s %s", pick(d, "router_latency", "router_error_rate", "inflight_requests"), d.side(), pick(d, "0", "0.001", "0.5", "700", "1740", "NaN", "NaN"))
 }
 
 func (d *drawer) port() string {

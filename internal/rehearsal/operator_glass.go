@@ -2,7 +2,6 @@ package rehearsal
 
 import (
 	"math"
-	"sort"
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engine"
@@ -17,7 +16,7 @@ func (w *World) breakGlass(percent int, reason string) {
 	}
 	if w.power.applying { // whoever edits the split waits for a route that is on its way
 		w.pending = append(w.pending, command{text: "break glass, after the route", at: w.now.Add(time.Millisecond), do: func(w *World) { w.breakGlass(percent, reason) }})
-		sort.SliceStable(w.pending, func(i, j int) bool { return w.pending[i].at.Before(w.pending[j].at) })
+		w.inOrder()
 		return
 	}
 	if w.engine == nil || w.power.dead {

@@ -188,7 +188,7 @@ func (m *memo) Deployments(ctx context.Context, endpoint string) ([]rollout.Depl
 // committed puts what was written into the transcript and before the watch.
 func (w *World) committed(c rollout.Change) {
 	for _, e := range c.Events {
-		if !strings.HasPrefix(string(e.Type), "rollout.") {
+		if !strings.HasPrefix(string(e.Type), "rollout.") && e.Type != rollout.EventBreakGlass {
 			continue
 		}
 		text := fmt.Sprintf("%-24s %s", e.Type, e.Message)

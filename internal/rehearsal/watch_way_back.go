@@ -133,6 +133,15 @@ func (v *watch) restsWayBack(r rollout.Rollout) {
 	v.restsArmed(r)
 }
 
+// nextLook is when the watch looks by itself whether an armed breaker is silent; zero when
+// none is. A right engine looks more often.
+func (v *watch) nextLook() time.Time {
+	if v.armedAt.IsZero() || v.w.record.State.Terminal() {
+		return time.Time{}
+	}
+	return v.w.now.Add(time.Minute)
+}
+
 // looksMissed is how many looks in a row a breaker may not have noticed what each of
 // them shows.
 const looksMissed = 4

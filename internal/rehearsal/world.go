@@ -327,6 +327,7 @@ func (w *World) run(until time.Time) {
 		}
 		at = earlier(at, w.routers.due())
 		at = earlier(at, w.loop())
+		at = earlier(at, w.watch.nextLook())
 		if len(w.pending) > 0 {
 			at = earlier(at, w.pending[0].at)
 		}
