@@ -186,8 +186,8 @@ func (v *watch) restsParked(r rollout.Rollout) {
 // there is a lower split that both sides can.
 func (v *watch) restsHeld(r rollout.Rollout) {
 	percent := v.served()
-	if r.Edit != nil {
-		return // somebody's edit stands, whatever it needs
+	if r.Edit != nil || percent > v.plan.Rungs[r.Step].Percent {
+		return // somebody's edit stands, or did until a pause came before the step's own split
 	}
 	if route, _ := v.w.routers.Serving(r.EndpointID); route.Pair == nil {
 		return // it is released already

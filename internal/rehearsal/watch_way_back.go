@@ -33,7 +33,8 @@ func (v *watch) readBreaker(q rollout.Query, got rollout.Reading) {
 	if q.To.After(now.Add(-v.w.timings.IngestionLag)) {
 		v.blame(6, "the circuit breaker's window ends %v before now, inside the ingestion lag", now.Sub(q.To))
 	}
-	if v.w.skew == 0 && q.From.Before(v.armedSince) {
+	// A look of a decision that a resume overtakes is void; within a minute none is whole.
+	if v.w.skew == 0 && now.Sub(v.armedSince) > time.Minute && q.From.Before(v.armedSince) {
 		v.blame(6, "the circuit breaker's window reaches before the start or the last resume, to %s", clock(q.From))
 	}
 }
