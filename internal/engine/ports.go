@@ -73,6 +73,7 @@ type Usage struct {
 type Rate struct {
 	Requests  int64 // that ended
 	PerSecond float64
+	Since     time.Time // when the earliest traffic that the meter remembers began; zero when it tells none
 }
 
 // LongestWindow is the longest window that a metric rule may have.

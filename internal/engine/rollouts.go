@@ -300,7 +300,7 @@ type Preview struct {
 	PeakPlain int  // of both sides without a held source
 	FirstSeed bool // the first custom step is at the standing share
 
-	SourceRate, TargetRate Rate          // over the last minute
+	SourceRate, TargetRate Rate          // over the last minute, see Rates
 	ColdStart              time.Duration // budget of one start of the target's config
 }
 
@@ -332,7 +332,8 @@ func (e *Engine) PreviewRollout(ctx context.Context, endpoint string, s rollout.
 	v.Free, v.Hardware, v.Shared = capacity.Free, hardware, capacity.Shared
 	v.Extra = j.Extra(v.Shared)
 	v.PeakBoth, _ = j.Peak()
-	v.SourceRate, v.TargetRate = e.Meter.Rate(s.Source, time.Minute), e.Meter.Rate(s.Target, time.Minute)
+	rates := e.Rates(time.Minute, s.Source, s.Target)
+	v.SourceRate, v.TargetRate = rates[0], rates[1]
 	v.ColdStart = e.serving[p.target.Config].ColdStart
 	plain, _ := rollout.NewJourney(s.WithoutWayBack(), p.basis, e.Timings)
 	v.PeakPlain, _ = plain.Peak()

@@ -141,6 +141,28 @@ func TestAFlightEndsOnce(t *testing.T) {
 	assert.Zero(t, s.Inflight)
 }
 
+func TestFirstTrafficIsTheStartOfTheEarliestSlotWithARequest(t *testing.T) {
+	c := newClock()
+	m := meterAt(c)
+	assert.Zero(t, m.FirstTraffic("dep_a"))
+	m.SetReady("dep_a", 1)
+	assert.Zero(t, m.FirstTraffic("dep_a"), "replicas are no traffic")
+	c.pass(time.Minute)
+	first := c.now()
+	for range 3 {
+		m.Begin("dep_a", 1).End(OK)
+		c.pass(30 * time.Second)
+	}
+	got := m.FirstTraffic("dep_a")
+	assert.False(t, got.After(first))
+	assert.Less(t, first.Sub(got), m.SlotLength())
+
+	after := meterAt(c) // a restart takes the memory over
+	closed, _ := m.Export(time.Time{})
+	require.NoError(t, after.Import(closed))
+	assert.Equal(t, got, after.FirstTraffic("dep_a"))
+}
+
 func TestNM3TheGaugeEndsAtZeroUnderConcurrentFlights(t *testing.T) {
 	m := New(Config{Slot: time.Millisecond})
 	var wg sync.WaitGroup

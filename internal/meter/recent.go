@@ -53,6 +53,33 @@ func (m *Meter) Between(deployment string, from, to time.Time) Summary {
 	return m.summary(deployment, span{start, min(nanos(to), now)}, now)
 }
 
+// FirstTraffic returns the start of the earliest slot in memory that counted a request
+// of the deployment, the zero time when there is none. It tells young traffic from thin.
+func (m *Meter) FirstTraffic(deployment string) time.Time {
+	l := m.known(deployment)
+	if l == nil {
+		return time.Time{}
+	}
+	var first time.Time
+	seen := func(t *tally) {
+		if at := time.Unix(0, t.start); t.counts != [classes]uint64{} && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settle(m.now().UnixNano())
+	for _, f := range l.flows {
+		seen(&f.open)
+		for _, ts := range [][]tally{f.closed, f.imported} {
+			for i := range ts {
+				seen(&ts[i])
+			}
+		}
+	}
+	return first
+}
+
 // Points cuts [from, to) into stretches of one step, itself rounded up to whole
 // slots, aligned to the step so that the charts of two deployments share their
 // axis. Only closed slots are read.

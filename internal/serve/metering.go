@@ -24,7 +24,7 @@ type metering struct{ *meter.Meter }
 // Rate sums up a recent window.
 func (m metering) Rate(deployment string, window time.Duration) engine.Rate {
 	s := m.Recent(deployment, window)
-	return engine.Rate{Requests: int64(s.Requests), PerSecond: s.RPS}
+	return engine.Rate{Requests: int64(s.Requests), PerSecond: s.RPS, Since: m.FirstTraffic(deployment)}
 }
 
 // Usage sums up a stretch of time that lies in the meter's memory.

@@ -208,13 +208,17 @@ func (s *Server) viewEndpoint(ctx context.Context, ep rollout.Endpoint) (api.End
 	for _, w := range s.Engine.EffectiveSplit(ctx, ep) {
 		out.TrafficSplit = append(out.TrafficSplit, api.TrafficWeight{DeploymentID: w.Deployment, Weight: w.Weight})
 	}
-	rps := 0.0
+	rps, ids := 0.0, make([]string, 0, len(deployments))
+	for _, d := range deployments {
+		ids = append(ids, d.ID)
+	}
+	rates := s.Engine.Rates(time.Minute, ids...)
 	for i, d := range deployments {
 		v, err := s.Engine.View(ctx, d)
 		if err != nil {
 			return out, err
 		}
-		rate := s.Engine.Meter.Rate(d.ID, time.Minute)
+		rate := rates[i]
 		rps += rate.PerSecond
 		out.Sluice.Serving = append(out.Sluice.Serving, api.ServedPart{DeploymentID: d.ID, SetShare: v.Share, Requests: rate.Requests, ReadyReplicas: v.Status.Ready})
 		if i < embedded {
