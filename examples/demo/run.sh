@@ -57,6 +57,15 @@ await_line() {
   die "no \"$2\" in $1"
 }
 
+# await_lines FILE COUNT: until the file has so many lines, 30 s at most.
+await_lines() {
+  for _ in $(seq 300); do
+    [ "$(wc -l < "$1")" -ge "$2" ] && return
+    sleep 0.1
+  done
+  die "fewer than $2 lines in $1"
+}
+
 state() { sluice get "$1" --json | sed -n 's/^  "state": "ROLLOUT_STATE_\(.*\)",$/\1/p'; }
 expect() { local got; got=$(state "$1"); [ "$got" = "$2" ] || die "rollout $1 is $got, not $2"; }
 
@@ -93,6 +102,7 @@ sluice probe --gateway "$gateway" --model demo/chat --rps 5 --log "$work/probe.j
 probe=$!
 await_line "$work/probe.jsonl" '"status":200'
 note "first answer: $(head -n 1 "$work/probe.jsonl")"
+await_lines "$work/probe.jsonl" 40 # so that the plan below knows the rate
 
 say "4. The change under review: a canary 10 → 50 → 100 with a p95 gate. terraform plan:"
 cp "$root/examples/canary-regression/rollout.tf" .
