@@ -60,12 +60,19 @@ func numbers(e api.Event) string {
 	return ""
 }
 
+// text is a row's message, with whose it is and what was set where only fields tell it.
 func text(e api.Event) string {
 	s := Inert(e.Message)
+	if e.DeploymentID != "" && e.Name != "" && !strings.Contains(e.Message, e.Name) {
+		s = Inert(e.Name) + ": " + s
+	}
+	if len(e.Paths) > 0 && !strings.Contains(s, "→") {
+		s += ": " + Inert(strings.Join(e.Paths, ", "))
+	}
 	if e.Reason != "" && !strings.Contains(e.Message, e.Reason) {
 		s += " (" + Inert(e.Reason) + ")"
 	}
-	if e.Sluice != nil && e.Sluice.Actor != "" {
+	if e.Sluice != nil && e.Sluice.Actor != "" && !strings.HasPrefix(e.Message, e.Sluice.Actor+" ") {
 		s += " by " + Inert(e.Sluice.Actor)
 	}
 	return s
