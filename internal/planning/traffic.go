@@ -12,17 +12,51 @@ import (
 // Codes of findings that follow from the traffic that there is now. They are live: a
 // preview has them and a journey of a declaration never does.
 const (
-	GateNeedsTraffic Code = "GATE_NEEDS_TRAFFIC"
-	GateSamplesShort Code = "GATE_SAMPLES_SHORT"
+	GateNeedsTraffic    Code = "GATE_NEEDS_TRAFFIC"
+	GateSamplesShort    Code = "GATE_SAMPLES_SHORT"
+	BreakerSamplesShort Code = "BREAKER_SAMPLES_SHORT"
 )
 
 // TrafficCodes lists the codes of Traffic.
-func TrafficCodes() []Code { return []Code{GateNeedsTraffic, GateSamplesShort} }
+func TrafficCodes() []Code { return []Code{GateNeedsTraffic, GateSamplesShort, BreakerSamplesShort} }
 
-// Traffic compares what a spec's gates need at each of the ladder's percents with the
-// requests a second that the pair has now: one finding when it has none, otherwise one
-// for each rule that would lack samples, about the first step at which it does.
+// Traffic compares what a spec's gates and its circuit breaker need at each of the
+// ladder's percents with the requests a second that the pair has now: one finding when
+// the gates have none, otherwise one for each rule that would lack samples, about the
+// first step at which it does; and one for each rule on which the breaker could not trip.
 func Traffic(s rollout.Spec, percents []int, t rollout.Timings, rate float64) []Finding {
+	return append(gateTraffic(s, percents, t, rate), breakerTraffic(s, percents, t, rate)...)
+}
+
+// breakerTraffic finds the rules of a circuit breaker whose window would not hold the
+// samples without which it does not look: a way back that never comes is worse than none.
+func breakerTraffic(s rollout.Spec, percents []int, t rollout.Timings, rate float64) []Finding {
+	if s.Breaker == nil {
+		return nil
+	}
+	l := &list{}
+	for i, rule := range s.Breaker.Rules {
+		window, blind := t.WindowOf(rule), 0
+		for _, percent := range percents { // the target's share only grows
+			if rate*float64(percent)/100*window.Seconds() < float64(rule.BreakerNeeds()) {
+				blind++
+			}
+		}
+		if blind == 0 {
+			continue
+		}
+		steps := "at step 1"
+		if blind > 1 {
+			steps = fmt.Sprintf("at steps 1 to %d", blind)
+		}
+		l.add(BreakerSamplesShort, Caution, fmt.Sprintf("sluice.circuitBreaker.rules[%d].window", i),
+			fmt.Sprintf("circuit breaker rule %d (%s) needs %d request(s) to the target in %s, and at %s requests a second on the pair it has fewer %s: it cannot trip there", i+1, MetricName(rule), rule.BreakerNeeds(), Span(window), RateText(rate), steps),
+			"give the rule a longer window or a lower percentile, or roll out while there is more traffic")
+	}
+	return l.found
+}
+
+func gateTraffic(s rollout.Spec, percents []int, t rollout.Timings, rate float64) []Finding {
 	l := &list{}
 	if len(s.Rules) > 0 && rate <= 0 {
 		l.add(GateNeedsTraffic, Caution, "metrics",

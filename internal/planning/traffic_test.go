@@ -44,6 +44,21 @@ func TestAThinEndpointIsToldWhatItsGateWants(t *testing.T) {
 	require.Equal(t, "it takes about 9.3 requests a second on the pair, or a lower percentile", found[0].Remedy)
 }
 
+// A breaker that can never look is no way back, and the one who signed it must know.
+func TestABreakerThatCouldNotTripIsTold(t *testing.T) {
+	p99 := rollout.Rule{Metric: rollout.RouterLatency, Stat: rollout.StatPercentile, Percentile: 99, Window: 5 * time.Minute, Threshold: &rollout.Threshold{Operator: rollout.LT, Value: 900}}
+	s := rollout.Spec{Source: "a", Target: "b", Strategy: rollout.Canary, Breaker: &rollout.Breaker{SignedBy: "ann", Rules: []rollout.Rule{p99}}}
+	ladder := []int{5, 10, 50, 100}
+	require.Equal(t, []Finding{{
+		Code: BreakerSamplesShort, Severity: Caution, Subject: "sluice.circuitBreaker.rules[0].window",
+		Message: "circuit breaker rule 1 (router_latency p99) needs 100 request(s) to the target in 5m, and at 2 requests a second on the pair it has fewer at steps 1 to 2: it cannot trip there",
+		Remedy:  "give the rule a longer window or a lower percentile, or roll out while there is more traffic",
+	}}, Traffic(s, ladder, rollout.DefaultTimings(), 2))
+	require.Contains(t, Traffic(s, ladder, rollout.DefaultTimings(), 4)[0].Message, "fewer at step 1:")
+	require.Contains(t, Traffic(s, ladder, rollout.DefaultTimings(), 0)[0].Message, "fewer at steps 1 to 4:")
+	require.Empty(t, Traffic(s, ladder, rollout.DefaultTimings(), 7))
+}
+
 func TestWithoutTrafficTheGateIsToldToBeSkipped(t *testing.T) {
 	found := Traffic(gatedBy(p95(time.Minute)), []int{5, 100}, rollout.DefaultTimings(), 0)
 	require.Len(t, found, 1)
