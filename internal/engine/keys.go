@@ -29,15 +29,19 @@ func (e *Engine) NewKey(name string, scopes []rollout.Scope) (key rollout.Key, s
 	if len(scopes) == 0 {
 		return key, "", invalid("scopes", "give at least one scope of read, operate, admin, break-glass")
 	}
+	var once []rollout.Scope
 	for _, s := range scopes {
 		if !s.Known() {
 			return key, "", invalid("scopes", "scope %q is unknown; use read, operate, admin or break-glass", s)
+		}
+		if !slices.Contains(once, s) {
+			once = append(once, s)
 		}
 	}
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails
 	secret = "sluice_" + base64.RawURLEncoding.EncodeToString(b[:])
-	return rollout.Key{ID: e.NewID("key"), Name: name, Hash: HashKey(secret), Scopes: scopes, ProjectID: e.Project.ID, CreatedAt: e.Now()}, secret, nil
+	return rollout.Key{ID: e.NewID("key"), Name: name, Hash: HashKey(secret), Scopes: once, ProjectID: e.Project.ID, CreatedAt: e.Now()}, secret, nil
 }
 
 // SaveKey makes a key valid.
