@@ -67,7 +67,9 @@ func (f *fleetPort) Observe(ctx context.Context, deployment string) (rollout.Fle
 		return rollout.FleetStatus{}, errDown
 	}
 	s, err := f.w.fleet.Observe(ctx, deployment)
-	f.seen[deployment] = s
+	if !f.w.power.busy { // what a command looks at in between is not what the runner decides on
+		f.seen[deployment] = s
+	}
 	f.w.watch.toldOf(deployment, s)
 	return s, err
 }

@@ -50,6 +50,7 @@ type watch struct {
 	events    []rollout.Event // of the rollout, as stored
 	since     int             // events before somebody last did something
 	frozen    []int           // percents at which a cancel may end
+	heldAt    time.Time       // engine's clock: what is to be held was stored
 	parked    time.Time       // when the first of a row of recoverable parks came
 	lastFault time.Time       // when a port last changed its mind
 	awaits    time.Time       // engine's clock: until then a restarted engine takes missing replicas for returning ones

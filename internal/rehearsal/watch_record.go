@@ -41,6 +41,9 @@ func (v *watch) recorded(old, r rollout.Rollout, c rollout.Change) {
 	}
 	v.checkMove(old, r)
 	v.counts(old, r)
+	if r.Hold != nil && (old.Hold == nil || *old.Hold != *r.Hold) {
+		v.heldAt = v.w.engineNow()
+	}
 	v.wayBack(old, r)
 	v.feasible(old, r)
 	if old.State != rollout.Cancelling && r.State == rollout.Cancelling {

@@ -191,8 +191,8 @@ func (v *watch) lowering(r rollout.Rollout, from, to int) {
 	if r.Trip != nil && to == v.plan.Seed {
 		return // the circuit breaker's, whatever the source can carry
 	}
-	if v.w.power.slow > 0 {
-		return // what was decided on has changed before it is stored
+	if v.w.power.slow > 0 || r.Hold != nil && *r.Hold == to && !v.heldAt.Equal(v.w.engineNow()) {
+		return // what was decided on may have changed before it is done: a store may be slow, a crash come between
 	}
 	for p := from; p > to; p-- {
 		if v.strictlyServable(p) {

@@ -128,9 +128,10 @@ func hintFor(s State) string {
 // goOn puts a parked rollout back to work at its step. What was served while it
 // was parked counts: a soak or a window goes on, it does not start again. A step
 // whose split or capacity was not what it should be is done again from its first
-// check, so that its gate judges a steady state.
+// check, so that its gate judges a steady state. A split that is to be held lower may be
+// on its way to the routers: it is the engine's own, and nobody's edit.
 func (r *Rollout) goOn(now time.Time) {
-	disturbed := r.Percent != r.Goal().Percent || r.Trip != nil || r.Edit != nil || r.Condition != nil && r.Condition.Category.disturbs()
+	disturbed := r.Percent != r.Goal().Percent || r.Hold != nil || r.Trip != nil || r.Edit != nil || r.Condition != nil && r.Condition.Category.disturbs()
 	r.clearPark()
 	if disturbed {
 		r.beginStep(now)
