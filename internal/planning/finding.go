@@ -129,7 +129,7 @@ func canaryFindings(l *list, s rollout.Spec, t rollout.Timings, j Journey) {
 }
 
 func gateFindings(l *list, s rollout.Spec, t rollout.Timings, j Journey) {
-	if asked, soak := t.Soak(s); soak > asked {
+	if asked, soak := t.Soak(s); soak > asked && !grownForBreaker(s, t) {
 		l.add(SoakGrown, Info, "canary.stepInterval",
 			fmt.Sprintf("each step waits %s instead of %s, so that the whole gate window lies inside the step", Span(soak), Span(asked)),
 			fmt.Sprintf("ask for %s to make it explicit, or shorten the window", Span(soak)))

@@ -196,6 +196,8 @@ func (j *Journey) addWaits(s rollout.Spec, t rollout.Timings, asked, soak time.D
 
 func waitReason(s rollout.Spec, asked, soak time.Duration, t rollout.Timings) string {
 	switch {
+	case grownForBreaker(s, t):
+		return fmt.Sprintf("grown from %s: a circuit breaker's window, %s until its last request can be read, and %s between two looks", Span(asked), Span(t.IngestionLag), Span(t.BreakerEvery()))
 	case s.Strategy != rollout.Canary:
 		return "the engine's stabilization wait: this strategy has no metric gate"
 	case soak > asked:

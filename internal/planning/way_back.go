@@ -37,6 +37,11 @@ func wayBackFindings(l *list, s rollout.Spec, k Known, t rollout.Timings) {
 		field, other = "sluice.circuitBreaker", "leave the circuit breaker out, and the source drains with each step; a way back then waits for cold starts"
 	}
 	l.add(SourceHeld, Info, field, heldText(s, k, t), other)
+	if asked, soak := t.Soak(s); grownForBreaker(s, t) {
+		l.add(SoakGrown, Info, field,
+			fmt.Sprintf("each step waits %s instead of %s, so that both looks of the circuit breaker have seen it before the next, and before the source is given up", Span(soak), Span(asked)),
+			"shorten the breaker's windows for quicker steps")
+	}
 	if s.Breaker != nil && k.Basis != nil && k.Basis.Frozen() {
 		l.add(BreakerKeepsSeed, Caution, field,
 			fmt.Sprintf("the target carries %d %% of the pair already: a trip goes back to that, and not to 0", k.Basis.Seed),
@@ -54,4 +59,11 @@ func heldText(s rollout.Spec, k Known, t rollout.Timings) string {
 	most, _ := with.Peak()
 	least, _ := without.Peak()
 	return fmt.Sprintf("the source keeps its %d replica(s) until the last gate has passed: %d of both sides at the peak, %d more than without", with.Source, most, most-least)
+}
+
+// grownForBreaker reports whether it is the circuit breaker that lengthens the steps.
+func grownForBreaker(s rollout.Spec, t rollout.Timings) bool {
+	_, without := t.Soak(s.WithoutWayBack())
+	_, with := t.Soak(s)
+	return with > without
 }

@@ -42,6 +42,19 @@ func (t Timings) BreakerEvery() time.Duration {
 	return DefaultTimings().PeekEvery
 }
 
+// breakerSees is how long a split must be served until both looks of a breaker have seen
+// nothing else; 0 without one.
+func (t Timings) breakerSees(b *Breaker) time.Duration {
+	if b == nil {
+		return 0
+	}
+	var longest time.Duration
+	for _, r := range b.Rules {
+		longest = max(longest, t.WindowOf(r)+t.IngestionLag+t.BreakerEvery())
+	}
+	return longest
+}
+
 // armed reports whether the breaker may trip: from the first shift until the source is
 // given up, in every state that serves the target more than it had. A person's edit of
 // the split stands above it.

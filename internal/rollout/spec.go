@@ -132,18 +132,21 @@ func (t Timings) WindowOf(r Rule) time.Duration {
 
 // Soak returns the wait of each step as asked and as in effect. A canary's wait is
 // grown to the longest window plus the ingestion lag, so that a gate's whole
-// lookback lies inside the step that it judges.
+// lookback lies inside the step that it judges; and any strategy's to what its circuit
+// breaker needs to see a step, since the source is given up after the last.
 func (t Timings) Soak(s Spec) (asked, inEffect time.Duration) {
-	if s.Strategy != Canary {
-		return t.Stabilization, t.Stabilization
+	asked = t.Stabilization
+	if s.Strategy == Canary {
+		asked = s.StepInterval
+		if asked <= 0 {
+			asked = t.DefaultInterval
+		}
 	}
-	asked = s.StepInterval
-	if asked <= 0 {
-		asked = t.DefaultInterval
-	}
-	inEffect = asked
-	for _, r := range s.Rules {
-		inEffect = max(inEffect, t.WindowOf(r)+t.IngestionLag)
+	inEffect = max(asked, t.breakerSees(s.Breaker))
+	if s.Strategy == Canary {
+		for _, r := range s.Rules {
+			inEffect = max(inEffect, t.WindowOf(r)+t.IngestionLag)
+		}
 	}
 	return asked, inEffect
 }
