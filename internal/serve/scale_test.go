@@ -70,7 +70,7 @@ func (c *crowd) gather(t *testing.T, n int) {
 		require.NoError(t, err)
 	}
 	for _, r := range c.rollouts {
-		c.await(t, r, func(r rollout.Rollout) bool { return r.Phase == rollout.PhaseSoaking })
+		c.await(t, r, func(r rollout.Rollout) bool { return r.Phase == rollout.PhaseSoaking && r.Steps[r.Step].Health != nil }) // and counts its failures anew
 	}
 }
 
@@ -132,7 +132,7 @@ func (c *crowd) control(t *testing.T) time.Duration {
 		took = append(took, time.Since(began))
 		_, err = c.engine.ControlRollout(t.Context(), engine.Caller{Name: "test"}, r.EndpointID, r.ID, "", c.engine.Resume())
 		require.NoError(t, err)
-		c.await(t, r, func(r rollout.Rollout) bool { return r.Phase == rollout.PhaseSoaking })
+		c.await(t, r, func(r rollout.Rollout) bool { return r.Phase == rollout.PhaseSoaking && r.Steps[r.Step].Health != nil }) // and counts its failures anew
 	}
 	slices.Sort(took)
 	return took[len(took)-2]
