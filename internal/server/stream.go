@@ -144,11 +144,11 @@ func (s *Server) beginning(ctx context.Context, c *call, endpoint string) (rollo
 // placeOf is where an event stands in the feed, by its id.
 func placeOf(id string) (int64, error) {
 	digits, ours := strings.CutPrefix(id, "evt_")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || !ours || n < 0 {
-		return 0, badRequest("Last-Event-ID", fmt.Sprintf("%q is not the id of an event", id))
+	n, err := strconv.ParseUint(digits, 10, 63) // which takes no sign
+	if err != nil || !ours {
+		return 0, badRequest("Last-Event-ID", fmt.Sprintf("%.40q is not the id of an event; begin with ?since instead", id))
 	}
-	return n, nil
+	return int64(n), nil
 }
 
 // eventStream is one client that follows a feed.

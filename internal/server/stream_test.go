@@ -105,7 +105,7 @@ func TestAFeedResumesAfterTheLastEvent(t *testing.T) {
 	id, kind := again.next()
 	require.Equal(t, "rollout.deleted", kind)
 	require.Greater(t, id, last)
-	for _, wrong := range []string{"evt_", "7", "evt_x", "evt_-1"} {
+	for _, wrong := range []string{"evt_", "7", "evt_x", "evt_-1", "evt_+5"} {
 		d.as(d.reader, "GET", base+"/"+ep+"/events?follow=true", "", "Last-Event-ID", wrong).refused(400, "INVALID_ARGUMENT", wrong)
 	}
 	d.call("GET", base+"/"+ep+"/events?follow=maybe", "").refused(400, "INVALID_ARGUMENT", "neither true nor false")
