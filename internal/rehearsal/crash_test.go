@@ -30,6 +30,23 @@ func journeys() map[string]Script {
 		"frozen pair goes on": {
 			Given: []string{"source: 3 ready; drain 5s", "target: 2 ready", "split: 40", "rollout: canary"}, When: []string{"+0:00 start"},
 		},
+		"a step makes its own room": {
+			Given: []string{"source: 4 ready; drain 5s", "target: stopped; cold start 2m", "free: 4 shared", "rollout: canary 25 100"},
+			When:  []string{"+0:00 start", "in SOAKING of step 1: free 1 shared"},
+		},
+		"a held source is drained last": {Given: given("rollout: canary 50 100; hold source", gate), When: []string{"+0:00 start"}},
+		"a breaker trips and is resumed": {
+			Given: given("rollout: canary 10 50 100; interval 10m", "breaker: router_error_rate threshold LT 0.05; window 60s"),
+			When:  []string{"+0:00 start", "in SOAKING of step 2 after 1m: measure router_error_rate target 0.5", "+1:00:00 measure router_error_rate target 0.001", "+1:00:00 resume"},
+		},
+		"the glass is broken and put back": {
+			Given: given("rollout: canary 50 100"),
+			When:  []string{"+0:00 start", "in SOAKING of step 1 after 1m: break glass 75 \"a look\"", "+1:00:00 resume"},
+		},
+		"the billing lapses": {
+			Given: given("rollout: canary 50 100"),
+			When:  []string{"+0:00 start", "in SOAKING of step 1: lapse \"unpaid\"", "+0:10:00 mend billing"},
+		},
 	}
 }
 
