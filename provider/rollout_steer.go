@@ -168,11 +168,12 @@ func parkedSince(m rolloutModel) string {
 	return m.Condition.Attributes()["observed_at"].String()
 }
 
-// send sends a control once. The engine moves on by itself, so a stale etag is no
-// conflict yet: the rollout is read and judged again. Errors leave the state as it was
-// and the decision to be planned anew.
+// send sends a control once. The engine moves on by itself, in bursts of a few writes, so
+// a stale etag is no conflict yet: after a moment, doubled each time from 10 ms, the
+// rollout is read and judged again. Errors leave the state as it was and the decision to
+// be planned anew.
 func (r *rolloutResource) send(ctx context.Context, s steering, was, asked rolloutModel, live api.Rollout) (api.Rollout, error) {
-	const tries = 5
+	const tries = 9
 	for try := 1; ; try++ {
 		if s.isThere(live) {
 			return live, nil
@@ -183,6 +184,11 @@ func (r *rolloutResource) send(ctx context.Context, s steering, was, asked rollo
 		after, err := control(r.engine.client, s)(ctx, live.EndpointID, live.ID, api.Control{ETag: live.ETag, Reason: s.reason(asked)})
 		if !engineclient.IsStale(err) || try == tries {
 			return after, err
+		}
+		select {
+		case <-ctx.Done():
+			return after, err
+		case <-time.After(10 * time.Millisecond << (try - 1)):
 		}
 		if live, err = r.engine.client.GetRollout(ctx, live.EndpointID, live.ID); err != nil {
 			return live, err

@@ -130,8 +130,10 @@ func (e *testEngine) killedAt(t *testing.T, w *workspace, at killPoint, endpoint
 	cmd, _ := w.command(t.Context(), "apply", "-auto-approve", "-no-color", "-input=false")
 	var calls atomic.Int32
 	var once sync.Once
+	started := make(chan struct{})
 	kill := func() {
 		once.Do(func() {
+			<-started // the first call may come before Start has returned
 			if e.strike(cmd.Process.Pid, at.victim) == nil {
 				atomic.StoreInt32(&hit, 1)
 			}
@@ -153,6 +155,7 @@ func (e *testEngine) killedAt(t *testing.T, w *workspace, at killPoint, endpoint
 	defer proxy.Close()
 	cmd.Env = append(cmd.Env, "SLUICE_ENGINE_URL="+proxy.URL)
 	require.NoError(t, cmd.Start())
+	close(started)
 	if at.moment.call == 0 {
 		defer time.AfterFunc(at.moment.at, kill).Stop()
 	}
