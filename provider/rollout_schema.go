@@ -73,6 +73,7 @@ const (
 func (r *rolloutResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	keep := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
 	resp.Schema = schema.Schema{
+		Version: rolloutVersion,
 		MarkdownDescription: "Moves an endpoint's traffic from one deployment to another, step by step, with gates. The plan shows the whole journey; the apply submits it and waits until it is COMPLETED or parked.\n\n" +
 			"A parked rollout is not an error: the apply ends with a warning that says what was not touched and the three ways on, the resource is saved, and a later apply waits on. " +
 			"For a red pipeline use the data source `sluice_rollout_gate`. " +
