@@ -15,7 +15,8 @@ import (
 )
 
 // ModifyPlan keeps a write-once weight at what was written, refuses to replace a
-// deployment that serves, and tells the share of one that is removed or stopped.
+// deployment that serves or to stop the only one, and tells the share of one that is
+// removed or stopped.
 // What it asks the engine only becomes errors and warnings, never a planned value.
 func (r *deploymentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	var plan, state deploymentModel
@@ -37,7 +38,7 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, req resource.Modify
 		r.refuseReplacing(ctx, plan, state, resp)
 	default:
 		keepWeight(ctx, req, resp, plan, state)
-		r.warnOfStop(ctx, plan, state, resp)
+		r.judgeStop(ctx, plan, state, resp)
 	}
 }
 
@@ -113,13 +114,28 @@ func (r *deploymentResource) warnOfLock(ctx context.Context, state deploymentMod
 	return true
 }
 
-// warnOfStop is warnOfRemoval for bounds that become 0 and 0.
-func (r *deploymentResource) warnOfStop(ctx context.Context, plan, state deploymentModel, resp *resource.ModifyPlanResponse) {
+// judgeStop looks at bounds that become 0 and 0. A deployment that nothing stands beside
+// is not stopped: configuration from before a rollout, applied on a state that was
+// imported after it, would take the endpoint down by an update in place.
+func (r *deploymentResource) judgeStop(ctx context.Context, plan, state deploymentModel, resp *resource.ModifyPlanResponse) {
 	high := wholeAt(plan.Autoscaling, "max_replicas")
 	if high.IsUnknown() || high.orZero() > 0 || plan.Autoscaling.Equal(state.Autoscaling) {
 		return
 	}
-	r.warnOfShare(ctx, state, resp, "Stopping")
+	id := state.ID.ValueString()
+	share, err := r.shareOf(ctx, state.EndpointID.ValueString(), id)
+	if err != nil {
+		addRefusal(&resp.Diagnostics, "tell whether deployment "+id+", which would be stopped, serves", err)
+		return
+	}
+	if share < 1 {
+		r.warnOfShare(ctx, state, resp, "Stopping")
+		return
+	}
+	resp.Diagnostics.AddAttributeError(path.Root("autoscaling"), "Deployment "+id+" serves all of its endpoint's traffic and is not stopped",
+		fmt.Sprintf("Nothing else serves the endpoint: its clients would get errors. Has a rollout moved the traffic here since? Then write what is live: autoscaling = { min_replicas = %d, max_replicas = %d }. "+
+			"Otherwise move the traffic away with a sluice_rollout first, or, to take the endpoint down on purpose, give this deployment the weight 0 in a sluice_traffic_split.",
+			state.LiveMinReplicas.ValueInt64(), state.LiveMaxReplicas.ValueInt64()))
 }
 
 func (r *deploymentResource) warnOfShare(ctx context.Context, state deploymentModel, resp *resource.ModifyPlanResponse, doing string) {

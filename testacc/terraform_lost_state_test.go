@@ -47,3 +47,21 @@ func TestTerraformACanceledSpecIsNotStartedAgainWhenItsStateIsLost(t *testing.T)
 	require.Equal(t, 1, n, "the canceled record is deleted by the replace")
 	require.Equal(t, []string{"COMPLETED"}, states)
 }
+
+// After a rollout its target serves with the bounds that the rollout gave it. A target
+// that is imported then, under the configuration of before, is not stopped by it.
+func TestTerraformAnImportedTargetIsNotStoppedByBoundsOfBefore(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, fastEngine)
+	w := newWorkspace(t, e, realHouse(house{rollout: "blue_green = {}"}))
+	w.apply(t)
+	ids := e.ids(t)
+	_, code := w.run(t, "state", "rm", "sluice_deployment.candidate")
+	require.Zero(t, code)
+	out, code := w.run(t, "import", "-no-color", "-input=false", "sluice_deployment.candidate", ids["chat"]+"/"+ids["candidate"])
+	require.Zero(t, code, out)
+	out, code = w.run(t, "apply", "-auto-approve", "-no-color", "-input=false")
+	require.Equal(t, 1, code, out)
+	require.Contains(t, oneLine(out), "serves all of its endpoint's traffic and is not stopped")
+	require.Contains(t, oneLine(out), "autoscaling = { min_replicas = 1, max_replicas = 1 }")
+}

@@ -92,8 +92,10 @@ func TestTerraformReplacingWhatServesIsRefusedAtPlan(t *testing.T) {
 
 	w.write(t, other("min_replicas = 1, max_replicas = 1", "min_replicas = 0, max_replicas = 0"))
 	out, code := w.run(t, "plan", "-no-color")
-	require.Zero(t, code, out)
-	require.Regexp(t, `Stopping deployment dep_\w+, which serves 100 % of its endpoint's traffic`, oneLine(out))
+	require.Equal(t, 1, code, out)
+	require.Regexp(t, `Deployment dep_\w+ serves all of its endpoint's traffic and is not stopped`, oneLine(out))
+	require.Contains(t, oneLine(out), "autoscaling = { min_replicas = 1, max_replicas = 1 }")
+	w.write(t, hcl)
 	out, code = w.run(t, "plan", "-destroy", "-no-color")
 	require.Zero(t, code, out)
 	require.Regexp(t, `Destroying deployment dep_\w+, which serves 100 % of its endpoint's traffic`, oneLine(out))
