@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 )
 
 var (
@@ -359,7 +360,7 @@ func (r *deploymentResource) settle(ctx context.Context, m *deploymentModel, wit
 	switch {
 	case err != nil:
 		diags.AddWarning(fmt.Sprintf("Deployment %s does not answer yet", m.ID.ValueString()),
-			fmt.Sprintf("The wait ended (%v) while it was %s with %d ready replica(s). It goes on by itself; a rollout from it starts once it is READY.", err, m.Status.ValueString(), m.ReadyReplicas.ValueInt64()))
+			fmt.Sprintf("The wait ended (%v) while it was %s with %s. It goes on by itself; a rollout from it starts once it is READY.", err, m.Status.ValueString(), planning.Count(int(m.ReadyReplicas.ValueInt64()), "ready replica")))
 	case d.Status.State == api.DeploymentFailed:
 		diags.AddError(fmt.Sprintf("Deployment %s failed", d.ID), sentence(d.Status.Message)+" A failed deployment cannot be restarted; look at its logs, mend the cause and apply again.")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 )
 
 var (
@@ -160,7 +161,7 @@ func (e *engine) endpointNamed(ctx context.Context, name string) (api.Endpoint, 
 			return ep, nil
 		}
 	}
-	return api.Endpoint{}, fmt.Errorf("none of the project's %d endpoint(s) has the name %q", len(all), name)
+	return api.Endpoint{}, fmt.Errorf("none of the project's %s has the name %q", planning.Count(len(all), "endpoint"), name)
 }
 
 // lastPart is a name without what it is qualified by.

@@ -39,14 +39,20 @@ const planSchemaVersion = 1
 
 func seconds(d time.Duration) types.Float64 { return types.Float64Value(d.Seconds()) }
 
+// journeyValue is the way, step by step. A wait's reason stands where it is new: all
+// steps of a journey mostly share one, and a reviewer reads it once.
 func journeyValue(j planning.Journey) types.List {
-	steps := make([]attr.Value, 0, len(j.Steps))
+	steps, said := make([]attr.Value, 0, len(j.Steps)), ""
 	for _, st := range j.Steps {
+		reason := types.StringNull()
+		if st.WaitReason != said {
+			said, reason = st.WaitReason, types.StringValue(st.WaitReason)
+		}
 		steps = append(steps, types.ObjectValueMust(journeyType.AttrTypes, map[string]attr.Value{
 			"step": types.Int64Value(int64(st.Number)), "traffic_percent": types.Int64Value(int64(st.TrafficPercent)),
 			"delta_percent": types.Int64Value(int64(st.DeltaPercent)), "target_replicas": optionalInt(st.TargetReplicas),
 			"source_replicas": optionalInt(st.SourceReplicas), "scale_up": optionalInt(st.ScaleUp),
-			"wait_asked_seconds": seconds(st.AskedWait), "wait_seconds": seconds(st.Wait), "wait_reason": types.StringValue(st.WaitReason),
+			"wait_asked_seconds": seconds(st.AskedWait), "wait_seconds": seconds(st.Wait), "wait_reason": reason,
 			"starts_at_seconds": seconds(st.StartsAt), "least_seconds": seconds(st.Least), "gated": types.BoolValue(st.Gated),
 		}))
 	}

@@ -69,7 +69,7 @@ func previewAttributes() map[string]schema.Attribute {
 			"scale_up":           schema.Int64Attribute{Computed: true, MarkdownDescription: "Target replicas that the step adds to what stands."},
 			"wait_asked_seconds": schema.Float64Attribute{Computed: true, MarkdownDescription: "Wait as asked."},
 			"wait_seconds":       schema.Float64Attribute{Computed: true, MarkdownDescription: "Wait in effect."},
-			"wait_reason":        schema.StringAttribute{Computed: true, MarkdownDescription: "Why."},
+			"wait_reason":        schema.StringAttribute{Computed: true, MarkdownDescription: "Why; null where it is that of the step before."},
 			"starts_at_seconds":  schema.Float64Attribute{Computed: true, MarkdownDescription: "Least time to this step."},
 			"least_seconds":      schema.Float64Attribute{Computed: true, MarkdownDescription: "Least time of the step."},
 			"gated":              schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether a metric rule can judge it."},

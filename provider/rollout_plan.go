@@ -64,6 +64,7 @@ type rolloutPlanner struct {
 	asked  specModel
 	named  types.String // desired_state as written; null when left out
 	said   map[planning.Code]bool
+	lead   string // the journey in one line, until a warning has begun with it
 }
 
 func (p *rolloutPlanner) run(ctx context.Context) {
@@ -176,7 +177,7 @@ func (p *rolloutPlanner) timeout(ctx context.Context) time.Duration {
 // warn repeats the findings that call for caution, one warning a code so that
 // Terraform does not fold them.
 func (p *rolloutPlanner) warn(j planning.Journey) {
-	p.said = map[planning.Code]bool{}
+	p.said, p.lead = map[planning.Code]bool{}, j.Summary()
 	for _, f := range j.Findings {
 		if f.Severity != planning.Caution || p.said[f.Code] {
 			continue
@@ -186,8 +187,18 @@ func (p *rolloutPlanner) warn(j planning.Journey) {
 		if f.Subject == "strategy" {
 			at = p.asked.pathOf("strategy")
 		}
-		p.resp.Diagnostics.AddAttributeWarning(topLevel(at), string(f.Code)+": "+f.Message, sentence(f.Remedy))
+		p.resp.Diagnostics.AddAttributeWarning(topLevel(at), string(f.Code)+": "+f.Message, p.led(sentence(f.Remedy)))
 	}
+}
+
+// led puts the journey's one line before the first warning of a plan: Terraform shows
+// warnings last, where a reviewer begins, and the attribute summary far down.
+func (p *rolloutPlanner) led(detail string) string {
+	if p.lead == "" {
+		return detail
+	}
+	detail, p.lead = sentence(p.lead)+"\n\n"+detail, ""
+	return detail
 }
 
 // live adds, for the human reader, what the engine thinks of the spec now. Policies
@@ -243,7 +254,7 @@ func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest 
 			continue // a finding says so already
 		}
 		p.said[planning.Code(w.Code)] = true
-		p.resp.Diagnostics.AddWarning(render.Inert(w.Code), sentence(render.Inert(w.Message)))
+		p.resp.Diagnostics.AddWarning(render.Inert(w.Code), p.led(sentence(render.Inert(w.Message))))
 	}
 }
 

@@ -233,7 +233,7 @@ func journeyAttributes() map[string]schema.Attribute {
 		"scale_up":           schema.Int64Attribute{Computed: true, MarkdownDescription: "Target replicas that this step adds to what stands; null here, known in the preview."},
 		"wait_asked_seconds": schema.Float64Attribute{Computed: true, MarkdownDescription: "Wait as asked."},
 		"wait_seconds":       schema.Float64Attribute{Computed: true, MarkdownDescription: "Wait in effect."},
-		"wait_reason":        schema.StringAttribute{Computed: true, MarkdownDescription: "Why it differs, or where it comes from."},
+		"wait_reason":        schema.StringAttribute{Computed: true, MarkdownDescription: "Why it differs, or where it comes from; null where it is that of the step before."},
 		"starts_at_seconds":  schema.Float64Attribute{Computed: true, MarkdownDescription: "Least time from the start to this step."},
 		"least_seconds":      schema.Float64Attribute{Computed: true, MarkdownDescription: "Least time that the step takes, without cold starts."},
 		"gated":              schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether a metric rule can judge the step. At 100 % only a `threshold_check` can: the source has no traffic left to compare with."},

@@ -28,7 +28,7 @@ func TestAPlanOnAThinEndpointWarnsAndStillApplies(t *testing.T) {
 	out, code := w.run(t, "plan", "-no-color", "-input=false", "-out=thin.tfplan")
 	require.Zero(t, code, out)
 	require.Contains(t, out, "Warning: GATE_SAMPLES_SHORT")
-	require.Contains(t, out, "router_latency p99 has its 100 sample(s) in")
+	require.Contains(t, out, "router_latency p99 has its 100 samples in")
 	plan, code := w.run(t, "show", "-json", "thin.tfplan")
 	require.Zero(t, code, plan)
 	require.NotContains(t, plan, "GATE_SAMPLES_SHORT")

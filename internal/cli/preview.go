@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,10 +26,22 @@ func (a *app) preview(ctx context.Context, c *engineclient.Client, ep api.Endpoi
 	}
 	o := a.named(ep)
 	title := fmt.Sprintf("%s  %s → %s", ep.Name, o.Name(spec.SourceDeploymentID), o.Name(spec.TargetDeploymentID))
-	if err := render.Plan(a.Out, title, planning.OnPreview(spec, p), o); err != nil {
+	j := planning.OnPreview(spec, p)
+	j.Findings = slices.DeleteFunc(j.Findings, toldLive(p))
+	if err := render.Plan(a.Out, title, j, o); err != nil {
 		return err
 	}
 	return render.Notes(a.Out, remarks(spec, p), o)
+}
+
+// toldLive finds the findings that a warning of the engine tells better: it knows the
+// traffic that there is.
+func toldLive(p api.Preview) func(planning.Finding) bool {
+	better := map[planning.Code]planning.Code{planning.GateLowSamplesNote: planning.GateSamplesShort, planning.UngatedWhenIdle: planning.GateNeedsTraffic}
+	return func(f planning.Finding) bool {
+		live, has := better[f.Code]
+		return has && slices.ContainsFunc(p.Warnings, func(w api.Warning) bool { return w.Code == string(live) })
+	}
 }
 
 // remarks are what a plan's findings do not say: where it starts from, which default
@@ -38,7 +51,7 @@ func remarks(spec api.RolloutSpec, p api.Preview) []string {
 	if p.EstimatedSeedPercent != nil {
 		seed = *p.EstimatedSeedPercent
 	}
-	lines := []string{fmt.Sprintf("now: source %d replica(s), target %d, the pair stands at %d/%d", p.SourceReplicas, p.TargetReplicas, 100-seed, seed)}
+	lines := []string{fmt.Sprintf("now: source %s, target %d, the pair stands at %d/%d", planning.Count(p.SourceReplicas, "replica"), p.TargetReplicas, 100-seed, seed)}
 	if x := p.Sluice; x != nil && x.ColdStart > 0 {
 		lines = append(lines, fmt.Sprintf("time: at least %s; %s if each step that starts replicas takes the config's whole cold start budget of %s", planning.Span(time.Duration(x.LeastTime)), planning.Span(time.Duration(x.TimeWithColdStarts)), planning.Span(time.Duration(x.ColdStart))))
 	}

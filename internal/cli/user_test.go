@@ -187,7 +187,7 @@ func TestAPreviewIsTheWholePlan(t *testing.T) {
 	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "9").exits(0)
 	s.run("deploy", "m/new", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
 	s.run("rollout", "new", "--canary", "--source", "old", "--metric", "router_latency", "--metric-stat", "p95", "--metric-max-regression", "25", "--interval", "10", "--preview").exits(0,
-		"demo/chat  old (dep_", "→ new (dep_", "10s → 6m30s", "20 request(s) a side in 5m", "at least", "peak: 3 replicas", "SOAK_GROWN",
+		"demo/chat  old (dep_", "→ new (dep_", "10s → 6m30s", "20 requests a side in 5m", "at least", "peak: 3 replicas", "SOAK_GROWN",
 		"the pair stands at 90/10", "of the default ladder 5 % is left out", "nothing was changed")
 }
 
@@ -330,6 +330,6 @@ func TestAPreviewTellsThatTheGateWouldLackSamples(t *testing.T) {
 	preview := []string{"rollout", "new", "--canary", "--metric", "router_latency", "--metric-stat", "p99", "--metric-max-regression", "25", "--preview"}
 	s.run(preview...).exits(0, "! GATE_NEEDS_TRAFFIC: the pair had no request in the last minute", "time: at least ", "cold start budget of ")
 	require.Equal(t, http.StatusOK, chat(t, s, "demo/chat"))
-	r := s.run(preview...).exits(0, "! GATE_SAMPLES_SHORT: at 5 % of ", "router_latency p99 has its 100 sample(s) in ", "step 1 would park METRICS_UNAVAILABLE")
+	r := s.run(preview...).exits(0, "! GATE_SAMPLES_SHORT: at 5 % of ", "router_latency p99 has its 100 samples in ", "step 1 would park METRICS_UNAVAILABLE")
 	require.NotContains(t, r.out, "GATE_NEEDS_TRAFFIC")
 }

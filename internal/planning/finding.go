@@ -122,7 +122,7 @@ func canaryFindings(l *list, s rollout.Spec, t rollout.Timings, j Journey) {
 		}
 		if need := rollout.TargetFor(*final, st.Percent); *st.Replicas < need {
 			l.add(StepReplicasBelow, Caution, fmt.Sprintf("canary.steps[%d].replicas", i),
-				fmt.Sprintf("step %d runs %d %% of traffic on %d target replica(s); its share of %d needs %d", i+1, st.Percent, *st.Replicas, *final, need),
+				fmt.Sprintf("step %d runs %d %% of traffic on %s; its share of %d needs %d", i+1, st.Percent, Count(*st.Replicas, "target replica"), *final, need),
 				"leave replicas out for the computed count; the source keeps its own until the total is safe")
 		}
 	}
@@ -131,25 +131,25 @@ func canaryFindings(l *list, s rollout.Spec, t rollout.Timings, j Journey) {
 func gateFindings(l *list, s rollout.Spec, t rollout.Timings, j Journey) {
 	if asked, soak := t.Soak(s); soak > asked && !grownForBreaker(s, t) {
 		l.add(SoakGrown, Info, "canary.stepInterval",
-			fmt.Sprintf("each step waits %s instead of %s, so that the whole gate window lies inside the step", Span(soak), Span(asked)),
-			fmt.Sprintf("ask for %s to make it explicit, or shorten the window", Span(soak)))
+			fmt.Sprintf("each step waits %s instead of %s: a gate window of %s and %s to read it", Span(soak), Span(asked), Span(soak-t.IngestionLag), Span(t.IngestionLag)),
+			fmt.Sprintf("ask for %s, or shorten the window", Span(soak)))
 	}
 	for i, g := range j.Gates {
 		if g.SamplesNeeded <= 1 || g.BusiestStep == 0 {
 			continue
 		}
 		l.add(GateLowSamplesNote, Info, fmt.Sprintf("metrics[%d]", i),
-			fmt.Sprintf("%s needs %d requests a side in %s: about %s requests a second on the pair at step %d, or the rollout parks as METRICS_UNAVAILABLE", MetricName(g.Rule), g.SamplesNeeded, Span(g.Window), rate(g.RequestsPerSecond), g.BusiestStep),
-			"widen the window, start with a larger step, or gate on a lower percentile if traffic is thinner than that")
+			fmt.Sprintf("%s needs %d requests a side in %s: %s requests a second on the pair at step %d, or it parks", MetricName(g.Rule), g.SamplesNeeded, Span(g.Window), rate(g.RequestsPerSecond), g.BusiestStep),
+			"a longer window, a larger first step, or a lower percentile")
 	}
 	if last := j.Steps[len(j.Steps)-1]; !last.Gated {
 		l.add(LastStepUngated, Info, "metrics",
-			fmt.Sprintf("the last step moves %d %% to 100 %%, and no metric rule judges it: there the source has no traffic left to compare with, so a regression check passes", last.DeltaPercent),
-			"put a step such as 90 before it, or add a threshold_check, which needs the target alone")
+			fmt.Sprintf("no rule judges the last %d %%: at 100 %% the source has no traffic to compare with", last.DeltaPercent),
+			"put a step such as 90 before it, or add a threshold_check")
 	}
 	l.add(UngatedWhenIdle, Info, "metrics",
-		"while the endpoint has no traffic at all the gate is skipped and steps pass by their wait alone",
-		"roll out while there is traffic, or send some")
+		"without any traffic the gate is skipped, and steps pass by their wait alone",
+		"roll out while there is traffic")
 }
 
 // surgeText says "up to" where the target's own replicas are not known.

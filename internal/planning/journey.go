@@ -201,7 +201,7 @@ func waitReason(s rollout.Spec, asked, soak time.Duration, t rollout.Timings) st
 	case s.Strategy != rollout.Canary:
 		return "the engine's stabilization wait: this strategy has no metric gate"
 	case soak > asked:
-		return fmt.Sprintf("grown from %s: the longest gate window of %s plus %s until its last request can be read", Span(asked), Span(soak-t.IngestionLag), Span(t.IngestionLag))
+		return fmt.Sprintf("grown from %s (%s)", Span(asked), SoakGrown) // the finding has the arithmetic
 	case s.StepInterval == 0:
 		return "the engine's default"
 	}

@@ -83,7 +83,7 @@ func (n GateNeed) Text(rate float64) string {
 	case Tight:
 		return fmt.Sprintf("%s the %s gate needs %s on average; your window is %s: some windows lack samples and park METRICS_UNAVAILABLE", at, n.Rule, Span(time.Duration(n.Needs)), window)
 	}
-	return fmt.Sprintf("%s the %s gate has its %d sample(s) in %s; your window is %s", at, n.Rule, n.Samples, Span(time.Duration(n.Needs)), window)
+	return fmt.Sprintf("%s the %s gate has its %s in %s; your window is %s", at, n.Rule, Count(n.Samples, "sample"), Span(time.Duration(n.Needs)), window)
 }
 
 // RateText is a rate with two digits that matter.

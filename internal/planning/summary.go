@@ -30,7 +30,7 @@ func (j Journey) Summary() string {
 		parts = append(parts, fmt.Sprintf("at most %d %% before the first gate", j.Totals.UngatedPercent))
 	}
 	if n := j.Totals.LargestScaleUp; n != nil {
-		parts = append(parts, fmt.Sprintf("up to +%s at once", replicaText(*n)))
+		parts = append(parts, fmt.Sprintf("up to +%s at once", Count(*n, "replica")))
 	}
 	if j.Totals.HoldsSource {
 		parts = append(parts, "source held in full")
@@ -54,9 +54,11 @@ func (j Journey) ladderText() string {
 	return fmt.Sprintf("%s %s %%", name, strings.Join(percents, " → "))
 }
 
-func replicaText(n int) string {
+// Count is a number of things for people: "1 replica", "2 replicas". The noun is one
+// whose plural is an s more.
+func Count(n int, noun string) string {
 	if n == 1 {
-		return "1 replica"
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d replicas", n)
+	return strconv.Itoa(n) + " " + noun + "s"
 }

@@ -50,7 +50,7 @@ func breakerTraffic(s rollout.Spec, percents []int, t rollout.Timings, rate floa
 			steps = fmt.Sprintf("at steps 1 to %d", blind)
 		}
 		l.add(BreakerSamplesShort, Caution, fmt.Sprintf("sluice.circuitBreaker.rules[%d].window", i),
-			fmt.Sprintf("circuit breaker rule %d (%s) needs %d request(s) to the target in %s, and at %s requests a second on the pair it has fewer %s: it cannot trip there", i+1, MetricName(rule), rule.BreakerNeeds(), Span(window), RateText(rate), steps),
+			fmt.Sprintf("circuit breaker rule %d (%s) needs %s to the target in %s, and at %s requests a second on the pair it has fewer %s: it cannot trip there", i+1, MetricName(rule), Count(rule.BreakerNeeds(), "request"), Span(window), RateText(rate), steps),
 			"give the rule a longer window or a lower percentile, or roll out while there is more traffic")
 	}
 	return l.found
@@ -103,7 +103,7 @@ func (j Journey) WithColdStarts(one time.Duration) time.Duration {
 
 // shortText says what the first step that lacks samples lacks.
 func shortText(n GateNeed, rate float64) string {
-	has := fmt.Sprintf("at %d %% of %s requests a second %s has its %d sample(s) in %s", n.Share, RateText(rate), n.Rule, n.Samples, Span(time.Duration(n.Needs)))
+	has := fmt.Sprintf("at %d %% of %s requests a second %s has its %s in %s", n.Share, RateText(rate), n.Rule, Count(n.Samples, "sample"), Span(time.Duration(n.Needs)))
 	if n.Verdict == Tight {
 		return fmt.Sprintf("%s on average, your window is %s: more than 5 of 100 windows lack some, and step %d would park METRICS_UNAVAILABLE then", has, Span(time.Duration(n.Window)), n.Step)
 	}

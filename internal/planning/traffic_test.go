@@ -26,14 +26,14 @@ func TestAThinEndpointIsToldWhatItsGateWants(t *testing.T) {
 	found := Traffic(gatedBy(p95(time.Minute)), []int{5, 50, 100}, rollout.DefaultTimings(), 2)
 	require.Equal(t, []Finding{{
 		Code: GateSamplesShort, Severity: Caution, Subject: "metrics[0].window",
-		Message: "at 5 % of 2 requests a second router_latency p95 has its 20 sample(s) in 3m20s, your window is 1m: step 1 would park METRICS_UNAVAILABLE",
+		Message: "at 5 % of 2 requests a second router_latency p95 has its 20 samples in 3m20s, your window is 1m: step 1 would park METRICS_UNAVAILABLE",
 		Remedy:  "a window of 5m or a share of 24 % at step 1 would do",
 	}}, found)
 	require.Empty(t, Traffic(gatedBy(p95(5*time.Minute)), []int{5, 50, 100}, rollout.DefaultTimings(), 2), "and it does")
 	require.Empty(t, Traffic(gatedBy(p95(time.Minute)), []int{24, 50, 100}, rollout.DefaultTimings(), 2), "that too")
 
 	found = Traffic(gatedBy(p95(4*time.Minute)), []int{5, 50, 100}, rollout.DefaultTimings(), 2)
-	require.Equal(t, "at 5 % of 2 requests a second router_latency p95 has its 20 sample(s) in 3m20s on average, your window is 4m: more than 5 of 100 windows lack some, and step 1 would park METRICS_UNAVAILABLE then", found[0].Message)
+	require.Equal(t, "at 5 % of 2 requests a second router_latency p95 has its 20 samples in 3m20s on average, your window is 4m: more than 5 of 100 windows lack some, and step 1 would park METRICS_UNAVAILABLE then", found[0].Message)
 
 	found = Traffic(gatedBy(p95(time.Minute)), []int{50, 95, 100}, rollout.DefaultTimings(), 2)
 	require.Contains(t, found[0].Message, "at 5 % of 2 requests a second", "of the source")
@@ -51,7 +51,7 @@ func TestABreakerThatCouldNotTripIsTold(t *testing.T) {
 	ladder := []int{5, 10, 50, 100}
 	require.Equal(t, []Finding{{
 		Code: BreakerSamplesShort, Severity: Caution, Subject: "sluice.circuitBreaker.rules[0].window",
-		Message: "circuit breaker rule 1 (router_latency p99) needs 100 request(s) to the target in 5m, and at 2 requests a second on the pair it has fewer at steps 1 to 2: it cannot trip there",
+		Message: "circuit breaker rule 1 (router_latency p99) needs 100 requests to the target in 5m, and at 2 requests a second on the pair it has fewer at steps 1 to 2: it cannot trip there",
 		Remedy:  "give the rule a longer window or a lower percentile, or roll out while there is more traffic",
 	}}, Traffic(s, ladder, rollout.DefaultTimings(), 2))
 	require.Contains(t, Traffic(s, ladder, rollout.DefaultTimings(), 4)[0].Message, "fewer at step 1:")

@@ -58,7 +58,7 @@ func heldText(s rollout.Spec, k Known, t rollout.Timings) string {
 	without, _ := rollout.NewJourney(s.WithoutWayBack(), *k.Basis, t)
 	most, _ := with.Peak()
 	least, _ := without.Peak()
-	return fmt.Sprintf("the source keeps its %d replica(s) until the last gate has passed: %d of both sides at the peak, %d more than without", with.Source, most, most-least)
+	return fmt.Sprintf("the source keeps its %s until the last gate has passed: %d of both sides at the peak, %d more than without", Count(with.Source, "replica"), most, most-least)
 }
 
 // grownForBreaker reports whether it is the circuit breaker that lengthens the steps.

@@ -136,7 +136,7 @@ func (r Report) sums() [][]string {
 	t := f.Traffic
 	rows := [][]string{
 		{"ends", stamp(f.Took), end},
-		{"peak", strconv.Itoa(f.PeakGPUs) + " GPU(s)", fmt.Sprintf("%d replica(s) of both sides at once", f.PeakReplicas)},
+		{"peak", planning.Count(f.PeakGPUs, "GPU"), planning.Count(f.PeakReplicas, "replica") + " of both sides at once"},
 		{"requests", strconv.Itoa(t.Source + t.Target + t.Lost), fmt.Sprintf("%d by the source, %d by the target (%d of both with a 5xx), %d lost", t.Source, t.Target, t.Errors, t.Lost)},
 	}
 	if f.Crashes > 0 {

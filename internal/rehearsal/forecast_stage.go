@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engine"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/store"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/wire"
@@ -76,7 +77,7 @@ func newStage(ctx context.Context, p Plan, seed uint64, disk *store.SQLite) (*st
 	}
 	for _, f := range p.Faults {
 		if n := len(w.record.Journey.Rungs); f.Step > n {
-			return s, fmt.Errorf("fault %s@step%d: the rollout has %d step(s)", f.Kind, f.Step, n)
+			return s, fmt.Errorf("fault %s@step%d: the rollout has %s", f.Kind, f.Step, planning.Count(n, "step"))
 		}
 	}
 	w.pending = append(w.pending, command{text: "start", at: Epoch, do: start})

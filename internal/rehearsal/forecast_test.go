@@ -305,7 +305,7 @@ func TestARefusedRolloutSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "the first step asks for 10 %, but the target already carries 30 %")
 	p, _, _ = demonstrated(t, demoFolder)
 	_, err = NewForecast(t.Context(), faulted(t, p, "replica-death@step9"), 1, disk(t))
-	require.ErrorContains(t, err, "fault replica-death@step9: the rollout has 3 step(s)")
+	require.ErrorContains(t, err, "fault replica-death@step9: the rollout has 3 steps")
 	f := foretold(t, faulted(t, p, "replica-death@step2"), 1)
 	require.Equal(t, []string{"a replica dies in step 2"}, f.NotPlayed, "it parks at step 1")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,7 +17,7 @@ func Plan(w io.Writer, title string, j planning.Journey, o Options) error {
 	tot := j.Totals
 	steps := "in batches of one replica"
 	if tot.StepCount != nil {
-		steps = fmt.Sprintf("%d step(s)", *tot.StepCount)
+		steps = planning.Count(*tot.StepCount, "step")
 	}
 	p.line("%s  %s, %s, at least %s", o.paint(bold, Inert(title)), strategyName(j), steps, planning.Span(tot.LeastDuration))
 	p.line("plan %s", planning.ShortDigest(j.Digest))
@@ -46,7 +47,7 @@ func planLadder(p *printer, j planning.Journey, _ Options) {
 	for _, st := range j.Steps {
 		gate := "–"
 		if st.Gated {
-			gate = fmt.Sprintf("%d rule(s)", len(j.Gates))
+			gate = planning.Count(len(j.Gates), "rule")
 		}
 		wait := planning.Span(st.Wait)
 		if st.AskedWait != st.Wait {
@@ -56,9 +57,14 @@ func planLadder(p *printer, j planning.Journey, _ Options) {
 	}
 	p.line("")
 	t.print(p, "  ", func(_ int, s string) string { return s })
-	if len(j.Steps) > 0 && j.Steps[0].AskedWait != j.Steps[0].Wait {
+	if len(j.Steps) > 0 && j.Steps[0].AskedWait != j.Steps[0].Wait && !found(j, planning.SoakGrown) {
 		p.line("  wait: %s", j.Steps[0].WaitReason)
 	}
+}
+
+// found reports whether a journey has a finding of a code.
+func found(j planning.Journey, code planning.Code) bool {
+	return slices.ContainsFunc(j.Findings, func(f planning.Finding) bool { return f.Code == code })
 }
 
 // targetCount shows the rounding: "2.4 → 3".
@@ -92,7 +98,7 @@ func planGates(p *printer, j planning.Journey) {
 			p.line("      no step is judged by it: at 100 %% the source has no traffic to compare with")
 			continue
 		}
-		p.line("      %d request(s) a side in %s; that is %s a second on the pair at step %d", g.SamplesNeeded, planning.Span(g.Window), number(roundTo(g.RequestsPerSecond, 2)), g.BusiestStep)
+		p.line("      %s a side in %s; that is %s a second on the pair at step %d", planning.Count(g.SamplesNeeded, "request"), planning.Span(g.Window), number(roundTo(g.RequestsPerSecond, 2)), g.BusiestStep)
 	}
 }
 
@@ -107,7 +113,7 @@ func planStops(p *printer, j planning.Journey) {
 	if tot.PeakReplicas != nil {
 		p.line("  peak: %d replicas of both sides together", *tot.PeakReplicas)
 	}
-	p.line("  after: source %d replica(s), target %s", tot.FinalSourceReplicas, finalTarget(tot))
+	p.line("  after: source %s, target %s", planning.Count(tot.FinalSourceReplicas, "replica"), finalTarget(tot))
 }
 
 func finalTarget(t planning.Totals) string {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
 )
 
@@ -22,9 +23,9 @@ func Policy(w io.Writer, v policy.Verdict, o Options) error {
 	}
 	switch {
 	case denials > 0:
-		p.line("%s", o.paint(red, fmt.Sprintf("denied: %d of %d remark(s) refuse the plan", denials, len(v.Remarks))))
+		p.line("%s", o.paint(red, fmt.Sprintf("denied: %d of %s refuse the plan", denials, planning.Count(len(v.Remarks), "remark"))))
 	case len(v.Remarks) > 0:
-		p.line("%s", o.paint(green, fmt.Sprintf("allowed, with %d warning(s)", len(v.Remarks))))
+		p.line("%s", o.paint(green, "allowed, with "+planning.Count(len(v.Remarks), "warning")))
 	default:
 		p.line("%s", o.paint(green, "allowed"))
 	}

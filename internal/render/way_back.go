@@ -75,7 +75,7 @@ func planWayBack(p *printer, j planning.Journey) {
 	p.line("  circuit breaker, signed by %s: any one sets the target back and parks", Inert(j.Totals.BreakerSignedBy))
 	for _, r := range j.Breaker {
 		p.line("    %s", Inert(r.Text))
-		p.line("      looked at every %s, on %d request(s) or more in %s; two looks must agree", planning.Span(r.Every), r.SamplesNeeded, planning.Span(r.Window))
+		p.line("      looked at every %s, on %s or more in %s; two looks must agree", planning.Span(r.Every), planning.Count(r.SamplesNeeded, "request"), planning.Span(r.Window))
 	}
 	p.line("    the source keeps its full size until the last gate has passed")
 }

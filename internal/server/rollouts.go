@@ -251,16 +251,16 @@ func (s *Server) viewPreview(spec rollout.Spec, p engine.Preview) api.Preview {
 		warn(warnStartWillReject, "a start would be refused now: %s", p.Refusal.Message)
 	}
 	if p.Basis.TargetBounds.Stopped() && j.FinalTarget < p.Basis.SourceBounds.Min {
-		warn(warnBelowSourceMin, "the target lands at %d replica(s), below the source's minimum of %d", j.FinalTarget, p.Basis.SourceBounds.Min)
+		warn(warnBelowSourceMin, "the target lands at %s, below the source's minimum of %d", planning.Count(j.FinalTarget, "replica"), p.Basis.SourceBounds.Min)
 	}
 	if spec.HoldsSource() {
-		warn(warnSourceHeld, "the source keeps its %d replica(s) until the last gate has passed: %d of both sides at the peak, %d more than without", j.Source, p.PeakBoth, p.PeakBoth-p.PeakPlain)
+		warn(warnSourceHeld, "the source keeps its %s until the last gate has passed: %d of both sides at the peak, %d more than without", planning.Count(j.Source, "replica"), p.PeakBoth, p.PeakBoth-p.PeakPlain)
 	}
 	if spec.Breaker != nil && p.Basis.Frozen() {
 		warn(warnBreakerKeepsSeed, "the target carries %d %% of the pair already: a trip of the circuit breaker goes back to that, and not to 0", p.Basis.Seed)
 	}
 	if !out.Sluice.Feasible {
-		out.Sluice.Shortfall = fmt.Sprintf("the journey's peak needs %d more replica(s) of %s and %d fit", p.Extra, p.Hardware.ID, p.Free)
+		out.Sluice.Shortfall = fmt.Sprintf("the journey's peak needs %s of %s and %d fit", planning.Count(p.Extra, "more replica"), p.Hardware.ID, p.Free)
 		warn(warnCapacityShort, "%s; the rollout would park CAPACITY_EXHAUSTED before anything moves", out.Sluice.Shortfall)
 	}
 	for _, f := range planning.Traffic(spec, plan.Percents(), s.Engine.Timings, p.SourceRate.PerSecond+p.TargetRate.PerSecond) {

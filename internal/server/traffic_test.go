@@ -38,7 +38,7 @@ func TestAPreviewTellsWhatTheGateWouldLack(t *testing.T) {
 
 	d.engine.Meter = thin{busy: source}
 	p := d.call("POST", path, spec).ok()
-	require.Contains(t, p.Raw, `{"code":"GATE_SAMPLES_SHORT","message":"at 5 % of 2 requests a second router_latency p95 has its 20 sample(s) in 3m20s, your window is 1m: step 1 would park METRICS_UNAVAILABLE; a window of 5m or a share of 24 % at step 1 would do"}`)
+	require.Contains(t, p.Raw, `{"code":"GATE_SAMPLES_SHORT","message":"at 5 % of 2 requests a second router_latency p95 has its 20 samples in 3m20s, your window is 1m: step 1 would park METRICS_UNAVAILABLE; a window of 5m or a share of 24 % at step 1 would do"}`)
 	require.NotContains(t, p.Raw, "GATE_NEEDS_TRAFFIC")
 	extra, ok := p.json()["sluice"].(map[string]any)
 	require.True(t, ok)
