@@ -45,6 +45,34 @@ func TestEveryComplaintHasItsAnswer(t *testing.T) {
 	require.Equal(t, 62, rows)
 }
 
+// Each test that docs/acceptance.md lists exists, and each one that runs terraform is in it.
+func TestEveryBehaviourOfTheProviderHasItsTest(t *testing.T) {
+	tests := testNames(t)
+	listed := map[string]bool{}
+	named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`")
+	for line := range strings.Lines(page(t, "docs/acceptance.md")) {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		if cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | "); cells[0] != "behaviour" && cells[0] != "---" {
+			require.Len(t, cells, 2, line)
+			require.NotEmpty(t, named.FindString(cells[1]), "%s has no test", cells[0])
+		}
+		for _, m := range named.FindAllStringSubmatch(line, -1) {
+			require.Contains(t, tests, m[1])
+			listed[m[1]] = true
+		}
+	}
+	files, err := filepath.Glob("testacc/terraform_*_test.go")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(page(t, f), -1) {
+			require.Contains(t, listed, m[1], "docs/acceptance.md says of no behaviour that %s shows it", m[1])
+		}
+	}
+}
+
 // testNames are the names of all tests of the repository.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()

@@ -5,7 +5,7 @@ package provider
 import "time"
 
 // Under the race detector a call takes many times as long: fewer stories, one or two at
-// a time, with more patience. All of them are played without it.
+// a time, with more patience.
 const (
 	patience   = 2 * time.Second
 	together   = 2

@@ -2,8 +2,9 @@
 # Runs the tests with the race detector and says at the end how many passed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-terraform=$(command -v terraform || true)
-if [ -z "$terraform" ]; then
+# TF_ACC_TERRAFORM_PATH names another terraform, or tofu.
+terraform=${TF_ACC_TERRAFORM_PATH:-$(command -v terraform || true)}
+if [ ! -x "$terraform" ]; then
   echo "terraform is not on the PATH: install it first (version 1.8 or later)" >&2
   exit 1
 fi
@@ -16,10 +17,14 @@ trap 'rm -f "$out"' EXIT
 go vet ./... || exit 1
 go test -race -timeout 30m -json "$@" > "$out"
 status=$?
-# The random worlds are many only without the race detector, which plays a sample.
+# The random worlds, and the stories of every call and every fault, are all played only
+# without the race detector, which plays a sample.
 if [ "$*" = ./... ]; then
   go test -timeout 30m -json -run 'RandomRollouts|WrongEngine|OutwardCall' ./internal/rehearsal >> "$out" || status=1
-  go test -timeout 30m -json -run 'EveryCallOfACreate' ./provider >> "$out" || status=1
+  go test -timeout 30m -json -run 'EveryCallOfACreate' ./provider -args -faults.all >> "$out" || status=1
 fi
-go run ./testacc/tally "$out" || status=1
+# The table of behaviours is of whole runs; a run of named tests is told by its tests.
+page=docs/acceptance.md
+case " $* " in *" -run "*) page= ;; esac
+go run ./testacc/tally "$out" $page || status=1
 exit $status

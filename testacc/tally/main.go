@@ -1,6 +1,7 @@
 // Command tally reads the JSON of "go test" and prints what a person wants of it:
-// the output of what failed, a line a package, the slowest tests, and the counts.
-// It exits 1 when something failed or nothing ran.
+// the output of what failed, a line a package, why something was skipped, the slowest
+// tests, and the counts. With a page of behaviours and their tests (docs/acceptance.md)
+// it prints that as a table with each test's result. It exits 1 when something failed or nothing ran.
 package main
 
 import (
@@ -27,11 +28,11 @@ type test struct {
 }
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: tally FILE")
+	if len(os.Args) < 2 || len(os.Args) > 3 {
+		fmt.Fprintln(os.Stderr, "usage: tally FILE [BEHAVIOURS]")
 		os.Exit(2)
 	}
-	ok, err := read(os.Args[1])
+	ok, err := read(os.Args[1], os.Args[2:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -40,14 +41,15 @@ func main() {
 	}
 }
 
-// read prints the tally of a file and tells whether all is well.
-func read(path string) (ok bool, err error) {
+// read prints the tally of a file, with the table of a page if there is one, and tells
+// whether all is well.
+func read(path string, pages []string) (ok bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = f.Close() }()
-	t := tally{output: map[string]*strings.Builder{}}
+	t := tally{output: map[string]*strings.Builder{}, results: map[string]string{}}
 	in := bufio.NewScanner(f)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
@@ -58,6 +60,11 @@ func read(path string) (ok bool, err error) {
 			fmt.Println(in.Text()) // what the compiler says is not JSON
 		}
 	}
+	for _, p := range pages {
+		if err := t.matrix(p); err != nil {
+			return false, err
+		}
+	}
 	t.print()
 	return t.failed == 0 && t.passed > 0, in.Err()
 }
@@ -66,10 +73,14 @@ type tally struct {
 	passed, failed, skipped int
 	output                  map[string]*strings.Builder
 	slow                    []test
+	results                 map[string]string // passed, FAILED or skipped, by test
 }
 
 func (t *tally) add(e event) {
 	key := e.Package + " " + e.Test
+	if word, over := map[string]string{"pass": "passed", "fail": "FAILED", "skip": "skipped"}[e.Action]; over && t.results[e.Test] != "FAILED" {
+		t.results[e.Test] = word
+	}
 	switch e.Action {
 	case "output", "build-output":
 		if t.output[key] == nil {
@@ -84,7 +95,7 @@ func (t *tally) add(e event) {
 	case "skip":
 		if e.Test != "" {
 			t.skipped++
-			fmt.Printf("skipped  %s %s\n", short(e.Package), e.Test)
+			fmt.Printf("skipped  %s %s%s\n", short(e.Package), e.Test, why(t.text(key)))
 		}
 	case "pass":
 		t.pass(e, key)
@@ -117,6 +128,19 @@ func (t *tally) text(key string) string {
 		return b.String()
 	}
 	return ""
+}
+
+// why is what a skipped test said last, after the place where it said so.
+func why(output string) string {
+	reason := ""
+	for line := range strings.Lines(output) {
+		if _, said, ok := strings.Cut(line, ".go:"); ok {
+			if _, said, ok = strings.Cut(said, ": "); ok {
+				reason = ": " + strings.TrimSpace(said)
+			}
+		}
+	}
+	return reason
 }
 
 func (t *tally) print() {
