@@ -59,7 +59,7 @@ func TestEveryBehaviourOfTheProviderHasItsTest(t *testing.T) {
 			require.NotEmpty(t, named.FindString(cells[1]), "%s has no test", cells[0])
 		}
 		for _, m := range named.FindAllStringSubmatch(line, -1) {
-			require.Contains(t, tests, m[1])
+			require.True(t, tests[m[1]], "docs/acceptance.md lists %s, which does not exist", m[1])
 			listed[m[1]] = true
 		}
 	}
@@ -68,7 +68,7 @@ func TestEveryBehaviourOfTheProviderHasItsTest(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, f := range files {
 		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(page(t, f), -1) {
-			require.Contains(t, listed, m[1], "docs/acceptance.md says of no behaviour that %s shows it", m[1])
+			require.True(t, listed[m[1]], "docs/acceptance.md has no row with %s: say which behaviour it shows", m[1])
 		}
 	}
 }
