@@ -1,6 +1,6 @@
 // Command bench measures Sluice beside what it is compared with, in one run on one
 // machine: the gateway beside its upstream and nginx, a plan beside one by a provider
-// that does nothing, the time from a cancel to the frozen split, and ten thousand rollouts
+// that does nothing, plans of up to a thousand rollouts, the time from a cancel to the frozen split, and ten thousand rollouts
 // that wait at once beside one thousand. Run it with
 // "make bench". Repeats are interleaved and ratios are taken within a repeat, so that
 // what else the machine does falls on all sides alike.
@@ -34,6 +34,7 @@ type size struct {
 	warm    time.Duration // before each
 	streams int           // at once in the streaming measurement
 	plans   int           // of each kind and provider
+	crowds  []int         // numbers of rollouts of one endpoint, in plans of many
 	cancels int
 
 	scales   []int         // numbers of rollouts that wait at once
@@ -42,8 +43,8 @@ type size struct {
 }
 
 var (
-	full  = size{repeats: 3, singles: 5, busy: 4 * time.Second, single: 1500 * time.Millisecond, warm: 500 * time.Millisecond, streams: 4, plans: 7, cancels: 30, scales: []int{1000, 10000}, wait: 30 * time.Second, controls: 300}
-	short = size{repeats: 1, singles: 1, busy: 1500 * time.Millisecond, single: time.Second, warm: 300 * time.Millisecond, streams: 2, plans: 2, cancels: 6, scales: []int{200, 1000}, wait: 10 * time.Second, controls: 30}
+	full  = size{repeats: 3, singles: 5, busy: 4 * time.Second, single: 1500 * time.Millisecond, warm: 500 * time.Millisecond, streams: 4, plans: 7, crowds: []int{1, 100, 1000}, cancels: 30, scales: []int{1000, 10000}, wait: 30 * time.Second, controls: 300}
+	short = size{repeats: 1, singles: 1, busy: 1500 * time.Millisecond, single: time.Second, warm: 300 * time.Millisecond, streams: 2, plans: 2, crowds: []int{1, 100}, cancels: 6, scales: []int{200, 1000}, wait: 10 * time.Second, controls: 30}
 )
 
 func main() {
@@ -51,7 +52,7 @@ func main() {
 	dir := flag.String("dir", "", "scratch folder with bin/mock and bin/emptyprovider")
 	sluice := flag.String("sluice", "", "the sluice binary to measure")
 	brief := flag.Bool("short", false, "few and short repeats")
-	only := flag.String("only", "", "one section: gateway, plan, cancel or scale")
+	only := flag.String("only", "", "one section: gateway, plan, plans, cancel or scale")
 	flag.Func("scale", "a number of rollouts that wait at once; give it again for another", func(text string) error {
 		n, err := strconv.Atoi(text)
 		scales = append(scales, n)
@@ -80,7 +81,7 @@ func (b *bench) run(ctx context.Context, only string) error {
 	for _, section := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{"gateway", b.gateway}, {"plan", b.plan}, {"cancel", b.cancel}, {"scale", b.scale}} {
+	}{{"gateway", b.gateway}, {"plan", b.plan}, {"plans", b.plans}, {"cancel", b.cancel}, {"scale", b.scale}} {
 		if only != "" && only != section.name {
 			continue
 		}

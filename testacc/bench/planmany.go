@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,32 +36,71 @@ resource "empty_thing" "many" {
 `
 )
 
-// crowds are the numbers of rollouts of one endpoint.
-var crowds = []int{1, 100, 1000}
-
 // runs is what plans of one configuration took.
 type runs struct {
 	seconds, mebibytes []float64 // mebibytes of the largest process: terraform or the provider
 }
 
-// planMany times a plan and a refresh that change nothing, of many finished rollouts of
-// one endpoint, beside as many resources of a provider that does nothing. The rollouts
-// are one, shown as many; the calls are counted where they are shown.
-func (b *bench) planMany(ctx context.Context, e *engine, terraform string, env []string) error {
-	home := &workspace{dir: filepath.Join(b.dir, "many"), terraform: terraform, env: env}
-	if err := home.prepare(ctx, fmt.Sprintf(sluiceBase, "chat-many"), "", true); err != nil {
-		return err
-	}
-	one := fmt.Sprintf(sluiceMany, 1)
-	if err := os.WriteFile(filepath.Join(home.dir, "change.tf"), []byte(one), 0o600); err != nil {
-		return err
+// many is a folder in which one resource stands, to be shown as many.
+type many struct {
+	*workspace
+	body, address string // of the resource, with its count left open
+	state         []byte // with one of it
+}
+
+// stand initialises a folder, applies the base with one of the resource, and keeps the
+// state.
+func (b *bench) stand(ctx context.Context, name, terraform string, env []string, base, body, address string) (*many, error) {
+	m := &many{workspace: &workspace{dir: filepath.Join(b.dir, name), terraform: terraform, env: env}, body: body, address: address}
+	if err := m.prepare(ctx, fmt.Sprintf(base, "chat"), fmt.Sprintf(body, 1), false); err != nil {
+		return nil, err
 	}
 	for _, args := range [][]string{{"apply", "-auto-approve"}, {"apply", "-auto-approve", "-refresh-only"}} {
-		if err := home.run(ctx, args...); err != nil {
-			return err
+		if err := m.run(ctx, args...); err != nil {
+			return nil, err
 		}
 	}
-	state, err := os.ReadFile(filepath.Join(home.dir, "terraform.tfstate"))
+	var err error
+	m.state, err = os.ReadFile(filepath.Join(m.dir, "terraform.tfstate"))
+	return m, err
+}
+
+// count makes the resource stand n times.
+func (m *many) count(n int) error {
+	state, err := crowd.State(m.state, m.address, n)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(m.dir, "terraform.tfstate"), state, 0o600),
+		os.WriteFile(filepath.Join(m.dir, "change.tf"), []byte(fmt.Sprintf(m.body, n)), 0o600),
+	)
+}
+
+// plans times a plan and a refresh that change nothing, of many finished rollouts of
+// one endpoint, beside as many resources of a provider that does nothing. The rollouts
+// are one, shown as many; the calls are counted where they are shown. So is the other
+// resource: to apply a thousand would take longer than all that is measured.
+func (b *bench) plans(ctx context.Context) error {
+	terraform, err := exec.LookPath("terraform")
+	if err != nil {
+		fmt.Println("\nPlans of many are left out:", err)
+		return nil
+	}
+	e, err := b.startEngine(ctx, "plans", simulatedConfig)
+	if err != nil {
+		return err
+	}
+	defer e.stop()
+	env, err := b.mirror(e)
+	if err != nil {
+		return err
+	}
+	own, err := b.stand(ctx, "many", terraform, env, sluiceBase, sluiceMany, "sluice_rollout.many")
+	if err != nil {
+		return err
+	}
+	empty, err := b.stand(ctx, "many-empty", terraform, env, emptyBase, emptyMany, "empty_thing.many")
 	if err != nil {
 		return err
 	}
@@ -71,13 +111,17 @@ func (b *bench) planMany(ctx context.Context, e *engine, terraform string, env [
 	repeats := min(3, b.size.plans)
 	fmt.Println("\nA real terraform plan that changes nothing, of many finished rollouts of one endpoint, beside as many resources that do nothing")
 	t := newTable("", "sluice s", "empty s", "×empty", "sluice MiB", "empty MiB", "×empty", "calls to the engine", fmt.Sprintf("(medians of %d interleaved runs)", repeats))
-	for _, n := range crowds {
+	for _, n := range b.size.crowds {
 		c, err := crowd.New(e.api, project, rollout, n)
 		if err != nil {
 			return err
 		}
 		s := httptest.NewServer(http.Handler(c))
-		err = b.rowsOf(ctx, t, n, repeats, c, home, s.URL, state)
+		own.env = append(append([]string(nil), env...), "SLUICE_ENGINE_URL="+s.URL)
+		err = errors.Join(own.count(n), empty.count(n))
+		if err == nil {
+			err = rowsOf(ctx, t, n, repeats, c, own.workspace, empty.workspace)
+		}
 		s.Close()
 		if err != nil {
 			return err
@@ -108,42 +152,30 @@ func newestIn(ctx context.Context, c *engineclient.Client) (rollout []byte, proj
 }
 
 // rowsOf times both providers with so many resources and adds a row for each command.
-func (b *bench) rowsOf(ctx context.Context, t table, n, repeats int, c *crowd.Crowd, home *workspace, url string, state []byte) error {
-	many, err := crowd.State(state, n)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(
-		os.WriteFile(filepath.Join(home.dir, "terraform.tfstate"), many, 0o600),
-		os.WriteFile(filepath.Join(home.dir, "change.tf"), []byte(fmt.Sprintf(sluiceMany, n)), 0o600),
-	); err != nil {
-		return err
-	}
-	own := &workspace{dir: home.dir, terraform: home.terraform, env: append(append([]string(nil), home.env...), "SLUICE_ENGINE_URL="+url)}
-	empty := &workspace{dir: filepath.Join(b.dir, fmt.Sprint("many-empty-", n)), terraform: home.terraform, env: home.env}
-	if err := empty.prepare(ctx, fmt.Sprintf(emptyBase, "chat")+fmt.Sprintf(emptyMany, n), "", true); err != nil {
-		return err
-	}
-	for _, args := range [][]string{{"plan"}, {"plan", "-refresh-only"}} {
+func rowsOf(ctx context.Context, t table, n, repeats int, c *crowd.Crowd, own, empty *workspace) error {
+	for _, command := range []struct {
+		name string
+		args []string
+	}{{"plan", []string{"plan"}}, {"refresh only", []string{"plan", "-refresh-only"}}} {
 		var took [2]runs
 		calls := 0
 		for range repeats {
 			c.Calls()
 			for i, w := range []*workspace{own, empty} {
-				if err := w.measure(ctx, &took[i], args...); err != nil {
+				if err := w.measure(ctx, &took[i], command.args...); err != nil {
 					return err
 				}
 			}
 			calls = c.Calls()
 		}
-		label := fmt.Sprintf("%d rollout(s), %s", n, map[int]string{1: "plan", 2: "refresh only"}[len(args)])
-		t.row(label, number("%.2f", median(took[0].seconds)), number("%.2f", median(took[1].seconds)), number("%.2f", median(ratios(took[0].seconds, took[1].seconds))),
+		t.row(fmt.Sprintf("%d rollout(s), %s", n, command.name), number("%.2f", median(took[0].seconds)), number("%.2f", median(took[1].seconds)), number("%.2f", median(ratios(took[0].seconds, took[1].seconds))),
 			number("%.0f", median(took[0].mebibytes)), number("%.0f", median(took[1].mebibytes)), number("%.2f", median(ratios(took[0].mebibytes, took[1].mebibytes))), fmt.Sprint(calls))
 	}
 	return nil
 }
 
-// measure runs terraform and adds how long it took and its largest process.
+// measure runs terraform, which must find nothing to change, and adds how long it took
+// and its largest process.
 func (w *workspace) measure(ctx context.Context, to *runs, args ...string) error {
 	cmd := exec.CommandContext(ctx, w.terraform, append(args, "-input=false", "-no-color")...)
 	cmd.Dir, cmd.Env = w.dir, w.env
@@ -151,6 +183,9 @@ func (w *workspace) measure(ctx context.Context, to *runs, args ...string) error
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("terraform %s: %w: %s", args[0], err, out[max(0, len(out)-800):])
+	}
+	if !bytes.Contains(out, []byte("No changes.")) {
+		return fmt.Errorf("terraform %s has changes: %s", args[0], out[max(0, len(out)-800):])
 	}
 	to.seconds = append(to.seconds, time.Since(began).Seconds())
 	if used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {

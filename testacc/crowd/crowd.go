@@ -5,7 +5,6 @@ package crowd
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -101,9 +100,9 @@ func answer(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// State multiplies the rollout of a Terraform state, which becomes sluice_rollout.many
-// with a count of n.
-func State(state []byte, n int) ([]byte, error) {
+// State multiplies one resource of a Terraform state, named "TYPE.NAME", which becomes
+// TYPE.many with a count of n.
+func State(state []byte, address string, n int) ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(state, &doc); err != nil {
 		return nil, err
@@ -112,7 +111,7 @@ func State(state []byte, n int) ([]byte, error) {
 	for _, r := range resources {
 		resource, _ := r.(map[string]any)
 		instances, _ := resource["instances"].([]any)
-		if resource["type"] != "sluice_rollout" || len(instances) != 1 {
+		if fmt.Sprintf("%v.%v", resource["type"], resource["name"]) != address || len(instances) != 1 {
 			continue
 		}
 		one, err := json.Marshal(instances[0])
@@ -136,5 +135,5 @@ func State(state []byte, n int) ([]byte, error) {
 		resource["name"], resource["instances"] = "many", many
 		return json.Marshal(doc)
 	}
-	return nil, errors.New("the state has no rollout")
+	return nil, fmt.Errorf("the state has no %s", address)
 }
