@@ -73,11 +73,17 @@ func (e *Engine) breakGlass(ctx context.Context, by Caller, ep rollout.Endpoint,
 }
 
 // pairIn is what a split of weights gives the pair of a rollout, by the replicas that
-// answer: the target's percent of the pair, rounded, and the pair's share of all.
+// answer: the target's percent of the pair, rounded, and the pair's share of all. A side
+// with a weight and no replica that answers is refused: its part would silently go to
+// the other one.
 func (e *Engine) pairIn(ctx context.Context, ep rollout.Endpoint, r rollout.Rollout, split []rollout.Weight) (percent int, share float64, err error) {
 	var source, target, others float64
-	for _, w := range split {
-		mass := w.Weight * e.answering(ctx, ep.ID, w.Deployment)
+	for i, w := range split {
+		ready := e.answering(ctx, ep.ID, w.Deployment)
+		if ready == 0 && w.Weight > 0 && (w.Deployment == r.Spec.Source || w.Deployment == r.Spec.Target) {
+			return 0, 0, nobodyServes(r, split, i)
+		}
+		mass := w.Weight * ready
 		switch w.Deployment {
 		case r.Spec.Source:
 			source = mass
@@ -92,6 +98,21 @@ func (e *Engine) pairIn(ctx context.Context, ep rollout.Endpoint, r rollout.Roll
 		return 0, 0, invalid("trafficSplit", "this split gives nothing to the pair of rollout %s (%s and %s), counting the replicas that answer; cancel the rollout to take the traffic of both away", r.ID, r.Spec.Source, r.Spec.Target)
 	}
 	return int(math.Round(target / pair * 100)), pair / (pair + others), nil
+}
+
+// nobodyServes refuses a split that gives the i-th deployment, a side without a ready
+// replica, a part of the traffic.
+func nobodyServes(r rollout.Rollout, split []rollout.Weight, i int) error {
+	total := 0.0
+	for _, w := range split {
+		total += w.Weight
+	}
+	side := "target"
+	if split[i].Deployment == r.Spec.Source {
+		side = "source"
+	}
+	return invalid(fmt.Sprintf("trafficSplit[%d].weight", i), "the %s of rollout %s, %s, has no ready replica, so the %.0f %% meant for it would be served by nobody; give it weight 0, or start replicas of it first",
+		side, r.ID, split[i].Deployment, split[i].Weight/total*100)
 }
 
 // answering counts the replicas of a deployment that the routers can send to now.
