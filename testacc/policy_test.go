@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,15 @@ func previewIn(t *testing.T, plan []byte) preview {
 	return preview{}
 }
 
+// saidAt is who said each remark, of what.
+func saidAt(v policy.Verdict) []string {
+	var out []string
+	for _, r := range v.Remarks {
+		out = append(out, r.Rule+" of "+r.Address)
+	}
+	return out
+}
+
 // rulesSaid are the names of the rules that deny, without repeats.
 func rulesSaid(v policy.Verdict) []string {
 	var out []string
@@ -202,6 +212,7 @@ func TestPolicyRulesOnRealPlans(t *testing.T) {
 				text = append(text, r.Message)
 			}
 			require.Contains(t, strings.Join(text, "\n"), c.says)
+			require.Len(t, slices.Compact(slices.Sorted(slices.Values(saidAt(v)))), len(v.Remarks), "a rule speaks once of a rollout")
 		})
 	}
 

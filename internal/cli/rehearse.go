@@ -132,12 +132,12 @@ func (a *app) rehearse(ctx context.Context, folder string, f rehearseFlags) erro
 	}
 	plan, assumed, err := rehearsal.PlanOf(set, r, facts)
 	if err != nil {
-		return err
+		return whileHeld(err, facts)
 	}
 	plan.Faults = faults
 	report, err := rehearsal.Rehearse(ctx, plan, f.seed, f.runs)
 	if err != nil {
-		return err
+		return whileHeld(err, facts)
 	}
 	report.Facts, report.Faults, report.Assumed = facts.From, append(report.Faults, f.faults...), append(append(report.Assumed, notes...), assumed...)
 	if a.json {
@@ -149,6 +149,15 @@ func (a *app) rehearse(ctx context.Context, folder string, f rehearseFlags) erro
 		err = &endedError{ExitParked}
 	}
 	return err
+}
+
+// whileHeld adds to an error that a rollout holds the endpoint, which mostly is the
+// cause: it has moved traffic and replicas.
+func whileHeld(err error, f rehearsal.Facts) error {
+	if f.Holder == "" {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, heldNote(f.Holder))
 }
 
 // declared reads a folder and finds the rollout that is meant.

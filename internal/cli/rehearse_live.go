@@ -39,8 +39,8 @@ func (a *app) liveFacts(ctx context.Context, set declaration.Set, r declaration.
 	if err != nil {
 		return f, nil, err
 	}
-	if ep.ActiveRolloutID != "" {
-		notes = append(notes, fmt.Sprintf("rollout %s holds the endpoint: this one is rehearsed from where the split stands now", ep.ActiveRolloutID))
+	if f.Holder = ep.ActiveRolloutID; f.Holder != "" {
+		notes = append(notes, heldNote(f.Holder))
 	}
 	if ep.Sluice != nil {
 		f.EndpointRate = ep.Sluice.RequestsPerSecond
@@ -51,6 +51,9 @@ func (a *app) liveFacts(ctx context.Context, set declaration.Set, r declaration.
 		}
 		f.Deployments[declaredName(set, ep, d)] = deploymentFacts(d)
 	}
+	if err := budgets(ctx, c, set, ep, f); err != nil {
+		return f, nil, err
+	}
 	measured, err := a.measured(ctx, c, set, ep, f)
 	if err != nil {
 		notes = append(notes, "this engine does not tell latencies: "+err.Error())
@@ -58,6 +61,36 @@ func (a *app) liveFacts(ctx context.Context, set declaration.Set, r declaration.
 		notes = append(notes, fmt.Sprintf("latencies of %d of %d deployments of %s are known from their own traffic", measured, len(f.Deployments), ep.Name))
 	}
 	return f, notes, hardwareFacts(ctx, c, f)
+}
+
+// heldNote says that a rollout stands in the way of the one that is rehearsed.
+func heldNote(id string) string {
+	return fmt.Sprintf("rollout %s holds the endpoint: this one is rehearsed from where the split stands now", id)
+}
+
+// budgets puts in how long the cold start of each deployment may take, which an engine
+// tells in a preview with it as the target. One that tells none leaves it unknown, and so do
+// deployments beyond those that an endpoint lists.
+func budgets(ctx context.Context, c *engineclient.Client, set declaration.Set, ep api.Endpoint, f rehearsal.Facts) error {
+	for _, target := range ep.Deployments {
+		for _, source := range ep.Deployments {
+			if source.ID == target.ID {
+				continue
+			}
+			p, err := c.PreviewRollout(ctx, ep.ID, api.RolloutSpec{SourceDeploymentID: source.ID, TargetDeploymentID: target.ID, BlueGreen: &api.BlueGreen{}})
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			name := declaredName(set, ep, api.Deployment{ID: target.ID, Name: target.Name})
+			if known, ok := f.Deployments[name]; ok && err == nil && p.Sluice != nil && p.Sluice.ColdStart > 0 {
+				budget := time.Duration(p.Sluice.ColdStart)
+				known.Budget = &budget
+				f.Deployments[name] = known
+			}
+			break
+		}
+	}
+	return nil
 }
 
 // rehearsedEndpoint is the endpoint of a declared rollout, as it stands.

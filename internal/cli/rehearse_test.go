@@ -125,7 +125,7 @@ func TestLiveFactsOfAnEngine(t *testing.T) {
 	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1", "--min-replicas", "2", "--max-replicas", "3").exits(0)
 	s.run("deploy", "m/new", "--endpoint", "chat", "--min-replicas", "0", "--max-replicas", "0").exits(0)
 	dir := folder(t, map[string]string{"main.tf": rehearsable, "facts.yaml": "{request_rate: 5, deployments: {new: {cold_start: 1m}}}"})
-	r := s.run("rehearse", dir).exits(0, "facts from the engine at http://", "cold_start of sluice_deployment.new is not known", "both sides are assumed equal", "requests  0")
+	r := s.run("rehearse", dir).exits(0, "facts from the engine at http://", "cold_start of sluice_deployment.new is not known: all of its budget of ", "both sides are assumed equal", "requests  0")
 	require.Contains(t, r.out, "target 2", "two replicas stand, where the declaration has one")
 	r = s.run("rehearse", dir, "--facts", dir+"/facts.yaml").exits(0, "facts.yaml, then the engine at http://", "+1:00")
 	require.NotContains(t, r.out, "cold_start of sluice_deployment.new")

@@ -123,6 +123,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.key, "api-key", "", "API key (SLUICE_API_KEY, then TOGETHER_API_KEY); better given by the environment")
 	f.StringVar(&a.project, "project", "", "project id (SLUICE_PROJECT, then TOGETHER_PROJECT_ID; default the key's own)")
 	f.BoolVar(&a.json, "json", false, "print JSON")
+	root.SetUsageFunc(withoutSwitchValues(root.UsageFunc()))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(a.serveCommand(), a.modelserverCommand(), a.probeCommand(), a.deployCommand(), a.lsCommand(), a.getCommand(),
 		a.watchCommand(), a.updateCommand(), a.rmCommand(), a.eventsCommand(), a.rolloutCommand(), a.rehearseCommand(), a.policyCommand(), a.keysCommand(), a.hardwareCommand(), a.configsCommand())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
 
 // updateFlags are the words of "sluice update".
@@ -49,7 +50,10 @@ own split back, or cancels it, which keeps yours.`,
 			if d, err = f.apply(cmd.Context(), cl, d); err != nil {
 				return err
 			}
-			return a.showDeployment(d)
+			if err := a.showDeployment(d); err != nil || !f.breakGlass || a.json {
+				return err
+			}
+			return a.afterBreakGlass(cmd.Context(), cl, d.EndpointID)
 		},
 	}
 	fl := c.Flags()
@@ -126,6 +130,20 @@ func (f updateFlags) setWeight(ctx context.Context, c *engineclient.Client, d ap
 		return err
 	}
 	return fmt.Errorf("%w. In an emergency a key with the scope break-glass may edit it all the same: --break-glass --reason \"why\"; the rollout then parks", err)
+}
+
+// afterBreakGlass says what the edit did to the rollout that holds the split, and the
+// ways on. Without one it was an edit like any other.
+func (a *app) afterBreakGlass(ctx context.Context, c *engineclient.Client, endpoint string) error {
+	r, found, err := c.ActiveRollout(ctx, endpoint)
+	if err != nil || !found {
+		return err
+	}
+	ep, err := c.GetEndpoint(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	return render.BrokenGlass(a.Out, r, a.named(ep))
 }
 
 // checkTraffic refuses, without --force, to stop what has traffic, or to take the

@@ -333,3 +333,29 @@ func TestAPreviewTellsThatTheGateWouldLackSamples(t *testing.T) {
 	r := s.run(preview...).exits(0, "! GATE_SAMPLES_SHORT: at 5 % of ", "router_latency p99 has its 100 samples in ", "step 1 would park METRICS_UNAVAILABLE")
 	require.NotContains(t, r.out, "GATE_NEEDS_TRAFFIC")
 }
+
+// It printed the deployment, and nothing of the rollout that it had just parked.
+func TestBrokenGlassSaysWhatItDidToTheRollout(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
+	s.run("deploy", "m/new", "--endpoint", "chat", "--min-replicas", "0", "--max-replicas", "0").exits(0)
+	key, ok := s.run("keys", "create", "ana", "--scopes", "operate,break-glass", "--json").exits(0).json()["secret"].(string)
+	require.True(t, ok)
+	s.run("rollout", "new", "--canary", "--interval", "30m").exits(0)
+	ana := shell{t, map[string]string{"SLUICE_ENGINE_URL": s.env["SLUICE_ENGINE_URL"], "SLUICE_API_KEY": key}}
+	ana.run("update", "old", "--traffic-weight", "1", "--break-glass", "--reason", "it burns").exits(0, "goes on: the split was so already")
+	r := ana.run("update", "old", "--traffic-weight", "2", "--break-glass", "--reason", "it burns").exits(0,
+		"is parked: nothing of the engine moves the split", "split now: old (dep_", "ways on:", "--resume\n        puts the rollout's split back", `--cancel --reason "…"`, "and keeps ")
+	require.Contains(t, r.out, "demo/chat/old")
+	ana.run("update", "old", "--traffic-weight", "3", "--break-glass", "--reason", "still", "--json").exits(0).json()
+}
+
+// Each switch read --pause[=true|false].
+func TestHelpNamesSwitchesAsTheyAreTyped(t *testing.T) {
+	s := shell{t, map[string]string{}}
+	for _, line := range [][]string{{"--help"}, {"rollout", "--help"}, {"keys", "create", "--help"}} {
+		r := s.run(line...).exits(0, "--json ", "-h, --help ")
+		require.NotContains(t, r.out, "true|false")
+	}
+	s.run("rollout", "--help").exits(0, "--pause  ")
+}

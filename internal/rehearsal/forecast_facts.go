@@ -28,6 +28,7 @@ type Facts struct {
 	Timings     TimingFacts                `yaml:"timings"`
 
 	EndpointRate *float64 `yaml:"-"` // on the whole endpoint, as an engine sees it
+	Holder       string   `yaml:"-"` // rollout that holds the endpoint
 }
 
 // DeploymentFacts are what is known of one deployment.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/modelserver"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
 
@@ -202,9 +203,13 @@ func (b *planner) party(name string) (Party, error) {
 const assumedStart = 2 * time.Minute
 
 func (b *planner) starts(p *Party, f DeploymentFacts) {
-	if f.ColdStart != nil {
+	switch {
+	case f.ColdStart != nil:
 		p.ColdStart = *f.ColdStart
-	} else {
+	case f.Budget != nil:
+		p.ColdStart = Curve{modelserver.Constant(*f.Budget)}
+		b.assume("cold_start of %s is not known: all of its budget of %s is assumed", p.Name, planning.Span(*f.Budget))
+	default:
 		p.ColdStart = Curve{modelserver.Constant(assumedStart)}
 		b.assume("cold_start of %s is not known: %s is assumed", p.Name, assumedStart)
 	}

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ type Way struct {
 type Park struct {
 	Category  string // for example METRIC_REGRESSION; PAUSED for a person's own pause
 	Message   string
+	InGate    bool   // the gate's rows say the message
 	Why       string // what the message means, where it does not say so itself
 	Retry     string // that the engine tries again by itself, and until when; else empty
 	Untouched string // what still stands
@@ -38,7 +40,8 @@ func ParkOf(r api.Rollout, o Options) Park {
 	}
 	p := Park{Category: byHand}
 	if c := r.Status.Condition; c != nil {
-		p.Category, p.Message = Inert(strings.TrimPrefix(c.Category, api.PrefixCategory)), Inert(c.Message)
+		p.Category = Inert(strings.TrimPrefix(c.Category, api.PrefixCategory))
+		p.Message, p.InGate = readable(c.Message, currentRows(r))
 	} else if r.PauseInfo != nil {
 		p.Message = Inert(r.PauseInfo.Reason)
 	}
@@ -55,6 +58,20 @@ func ParkOf(r api.Rollout, o Options) Park {
 		{o.command(Cancel, r.EndpointID, r.ID), cancelEffect(percent, split)},
 	}
 	return p
+}
+
+// readable is a park's message for people: a breach in the wire's words becomes the
+// gate's row in ours. whole is true when nothing else was in the message.
+func readable(message string, rows []api.MetricRow) (text string, whole bool) {
+	for _, row := range rows {
+		if row.FailureReason == "" || !strings.Contains(message, row.FailureReason) {
+			continue
+		}
+		cells := []string{metricName(row), measured(row), judged(row), samples(row)}
+		cells = slices.DeleteFunc(cells, func(s string) bool { return s == "" })
+		return Inert(strings.Replace(message, row.FailureReason, strings.Join(cells, " "), 1)), message == row.FailureReason
+	}
+	return Inert(message), false
 }
 
 // serving says who answers at a split.

@@ -352,6 +352,9 @@ func (v view) park() {
 	} else {
 		v.p.line("  %s%s", v.o.paint(red, "parked: "+park.Category), since)
 	}
+	if park.InGate { // it stands above
+		park.Message = ""
+	}
 	for _, text := range []string{park.Message, park.Why, park.Retry} {
 		for _, line := range wrapped(text, v.p.room(96, 4)) {
 			v.p.line("    %s", line)

@@ -2,6 +2,8 @@ package render
 
 import (
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
@@ -53,6 +55,31 @@ func (v view) wayBack() {
 	} else if x.HeldSource {
 		v.p.line("  the source is held at its full size until the last gate has passed")
 	}
+}
+
+// BrokenGlass says what an edit of a locked split did to the rollout that holds it: that
+// it is parked, the split now, and the ways on.
+func BrokenGlass(w io.Writer, r api.Rollout, o Options) error {
+	v := view{p: o.printer(w), o: o, r: r}
+	v.p.line("")
+	x := r.Sluice
+	if x == nil || x.Drift == nil {
+		state, effect := Inert(strings.TrimPrefix(r.State, api.PrefixRolloutState)), "goes on: the split was so already, and nothing was changed"
+		if state == "PENDING" {
+			effect = "holds no split yet: when it starts it goes from what is served then"
+		}
+		v.p.line("rollout %s is %s and %s", Inert(r.ID), state, effect)
+		return v.p.err
+	}
+	d := x.Drift
+	v.p.line("%s: nothing of the engine moves the split until it is resumed or cancelled", o.paint(yellow, "rollout "+Inert(r.ID)+" is parked"))
+	v.p.line("split now: %s %d%%, %s %d%% (the rollout had set %d%% on the target)", o.name(r.SourceDeploymentID), 100-d.ActualPercent, o.name(r.TargetDeploymentID), d.ActualPercent, d.SetPercent)
+	v.p.line("ways on:")
+	v.ways([]Way{
+		{o.command(Resume, r.EndpointID, r.ID), fmt.Sprintf("puts the rollout's split back and does its step again from %d%%", d.SetPercent)},
+		{o.command(Cancel, r.EndpointID, r.ID), fmt.Sprintf("ends the rollout and keeps %d/%d (source/target)", 100-d.ActualPercent, d.ActualPercent)},
+	})
+	return v.p.err
 }
 
 func breakerOf(r api.Rollout) *api.CircuitBreaker {

@@ -14,9 +14,9 @@ deny contains {"rule": "soak", "address": r.address, "msg": msg} if {
 	longest := r.change.after.facts.longest_window_seconds
 	longest > 0
 	least := longest + data.limits.ingestion_lag_seconds
-	some step in r.change.after.journey
-	step.wait_seconds < least
-	msg := sprintf("step %d waits %v s, and its gate needs %v s: the window of %v s and %v s until its last request can be read", [step.step, step.wait_seconds, least, longest, data.limits.ingestion_lag_seconds])
+	short := [step | some step in r.change.after.journey; step.wait_seconds < least]
+	count(short) > 0 # said once, of the first step
+	msg := sprintf("step %d waits %v s, and its gate needs %v s: the window of %v s and %v s until its last request can be read", [short[0].step, short[0].wait_seconds, least, longest, data.limits.ingestion_lag_seconds])
 }
 
 deny contains {"rule": "blast_radius", "address": r.address, "msg": msg} if {
