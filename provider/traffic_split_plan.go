@@ -209,7 +209,7 @@ func (p *splitPlanner) change(ctx context.Context, ep api.Endpoint, wanted map[s
 			return
 		}
 		p.resp.Diagnostics.AddAttributeWarning(path.Root("weights"), "The split was changed outside of Terraform",
-			fmt.Sprintf("%s It is %s; the apply puts %s back at once. To keep it, write weights = %s.", c.text(), live, weightsText(wanted), live))
+			fmt.Sprintf("%s It serves %s now; the apply puts the configured weights back at once. To keep it, write\n\n  weights = %s", c.text(), servedText(ep), live))
 	default:
 		p.resp.Diagnostics.AddAttributeWarning(path.Root("weights"), "The split changes at once",
 			fmt.Sprintf("It goes from %s to %s without steps or gates. To move traffic with them, use a sluice_rollout.", live, weightsText(wanted)))
@@ -234,6 +234,26 @@ func weightsText(weights map[string]float64) string {
 		return "{}"
 	}
 	return "{ " + strings.Join(parts, ", ") + " }"
+}
+
+// servedText is what each deployment with a weight gets of the traffic, by name: "qwen25
+// 25 %, qwen35 75 %". One that the endpoint does not list goes by its id.
+func servedText(ep api.Endpoint) string {
+	parts := make([]string, 0, len(ep.TrafficSplit))
+	for id := range maps.Keys(liveWeights(ep)) {
+		part := id
+		for _, d := range ep.Deployments {
+			if d.ID == id {
+				part = fmt.Sprintf("%s %.0f %%", render.Inert(d.Name[strings.LastIndex(d.Name, "/")+1:]), d.EstimatedEffectiveTrafficShare*100)
+			}
+		}
+		parts = append(parts, part)
+	}
+	slices.Sort(parts)
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // splitOf is a split for the wire, in the order of ids.
