@@ -39,7 +39,8 @@ func (w *workspace) needsTerraform(t *testing.T, major, minor int, what string) 
 func TestTerraformImportsByIDAlone(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t, fastEngine)
-	w := newWorkspace(t, e, realHouse(e.house(`blue_green = {}`)))
+	hcl := realHouse(e.house(`blue_green = {}`))
+	w := newWorkspace(t, e, hcl)
 	w.apply(t)
 	raw, code := w.run(t, "show", "-json")
 	require.Zero(t, code, raw)
@@ -63,8 +64,11 @@ func TestTerraformImportsByIDAlone(t *testing.T) {
 		out, code = w.run(t, "import", "-no-color", "-input=false", r.Address, r.Values.ID)
 		require.Zero(t, code, out)
 	}
+	// The target serves now, with the bounds that the rollout gave it.
+	w.write(t, strings.Replace(hcl, "{ min_replicas = 0, max_replicas = 0 }", "{ min_replicas = 1, max_replicas = 1 }", 1))
 	plan, code := w.run(t, "plan", "-no-color")
 	require.Zero(t, code, plan)
+	require.NotContains(t, plan, "# sluice_deployment.candidate")
 	require.NotContains(t, plan, "# sluice_rollout.test", "an imported rollout plans nothing")
 	require.NotContains(t, plan, "# sluice_endpoint.chat")
 	out, code := w.run(t, "state", "rm", "sluice_rollout.test")
