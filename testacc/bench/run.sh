@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the benchmarks compare with, builds their parts, and runs them.
-# BENCH_SHORT=1 takes under 40 s and is for trying the benchmarks out.
+# BENCH_SHORT=1 takes about a minute and is for trying the benchmarks out.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
