@@ -243,7 +243,7 @@ func (r *runner) outage(ctx context.Context, id string, cause error) (time.Time,
 	if err := r.store(ctx, d); err != nil {
 		return time.Time{}, errors.Join(cause, err)
 	}
-	return d.Due, nil
+	return now, nil // decided again at once: replicas may have died meanwhile, and a park holds what can be served
 }
 
 // move makes one decision: stored with its events, then acted upon.

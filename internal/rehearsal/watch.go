@@ -50,6 +50,7 @@ type watch struct {
 	events    []rollout.Event // of the rollout, as stored
 	since     int             // events before somebody last did something
 	frozen    []int           // percents at which a cancel may end
+	lacked    bool            // the rest of the target did not fit when the step went to a share for now
 	heldAt    time.Time       // engine's clock: what is to be held was stored
 	parked    time.Time       // when the first of a row of recoverable parks came
 	lastFault time.Time       // when a port last changed its mind

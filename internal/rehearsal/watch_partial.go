@@ -6,13 +6,29 @@ import "github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 // The watch has its own idea of when, of how far, and of what the source keeps meanwhile.
 
 // forNow reports whether a share is one to which a limited step may advance: below the
-// step's own, while the engine was told last that the rest of the target does not fit.
+// step's own, while the engine was told last that the rest of the target does not fit, or
+// was told so when it stored that it goes there.
 func (v *watch) forNow(r rollout.Rollout, percent int) bool {
+	rung := v.plan.Rungs[min(r.Step, len(v.plan.Rungs)-1)]
+	return percent < rung.Percent && (v.lacked || v.lacks(r)) && len(r.Conditions()) > 0
+}
+
+// lacks reports whether the engine was told last that not all of the step's target fits.
+func (v *watch) lacks(r rollout.Rollout) bool {
 	rung := v.plan.Rungs[min(r.Step, len(v.plan.Rungs)-1)]
 	seen := v.w.fleets.seen[r.Spec.Target]
 	free, known := v.w.fleets.free[v.w.hardwareOf(v.w.target)]
-	lacks := known && free >= 0 && seen.Scheduled-seen.Draining+free < rung.Target
-	return percent < rung.Percent && (seen.Unplaced > 0 || lacks) && len(r.Conditions()) > 0
+	return seen.Unplaced > 0 || known && free >= 0 && seen.Scheduled-seen.Draining+free < rung.Target
+}
+
+// limits notes on what the engine stored that a step goes to a share for now.
+func (v *watch) limits(old, r rollout.Rollout) {
+	switch was, is := old.Limit, r.Limit; {
+	case is == nil || !is.Moving:
+		v.lacked = false
+	case was == nil || *was != *is:
+		v.lacked = v.lacks(r)
+	}
 }
 
 // keptForNow checks a drain at a part of a step's share: the source keeps its part of the

@@ -41,6 +41,7 @@ func (v *watch) recorded(old, r rollout.Rollout, c rollout.Change) {
 	}
 	v.checkMove(old, r)
 	v.counts(old, r)
+	v.limits(old, r)
 	if r.Hold != nil && (old.Hold == nil || *old.Hold != *r.Hold) {
 		v.heldAt = v.w.engineNow()
 	}
