@@ -187,9 +187,9 @@ func keepsAll(t *testing.T, raw []byte) error {
 // cancelled from HCL.
 func TestTerraformOnAHostedEngineParksAndIsSteered(t *testing.T) {
 	t.Parallel()
-	e := startEngine(t, fastEngine)
+	e := startEngine(t, strings.Replace(fastEngine, "default_window: 1s", "default_window: 4s", 1))
 	h := newHosted(t, e)
-	allAnswered := e.traffic(t, 60)
+	allAnswered := e.traffic(t, 200) // in a window that leaves room for a machine that is busy
 	slow := e.house(canaryBody + hostedGate)
 	slow.candidate = "cr_slow"
 	w := h.workspaceOn(t, e, realHouse(slow))

@@ -116,8 +116,13 @@ func declaredName(set declaration.Set, ep api.Endpoint, d api.Deployment) string
 	return d.ID
 }
 
+// deploymentFacts counts replicas up to the floor as there: those that are still on their
+// way stand when the rollout begins.
 func deploymentFacts(d api.Deployment) rehearsal.DeploymentFacts {
 	replicas := d.Status.ReadyReplicas
+	if low := d.Autoscaling.MinReplicas; low != nil {
+		replicas = max(replicas, *low)
+	}
 	share := 0.0
 	if d.EstimatedEffectiveTrafficShare != nil {
 		share = *d.EstimatedEffectiveTrafficShare
