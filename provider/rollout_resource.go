@@ -185,7 +185,7 @@ func conditionValue(c *api.Condition) types.Object {
 	}
 	return types.ObjectValueMust(conditionType.AttrTypes, map[string]attr.Value{
 		"category": types.StringValue(shortEnum(api.PrefixCategory, c.Category)), "message": types.StringValue(c.Message),
-		"at_step": types.Int64Value(int64(c.AtStep) + 1), "observed_at": types.StringValue(c.ObservedAt.UTC().Format(time.RFC3339)),
+		"at_step": types.Int64Value(int64(c.AtStep) + 1), "observed_at": types.StringValue(c.ObservedAt.UTC().Format(time.RFC3339Nano)),
 		"metrics": types.ListValueMust(rowType, rows),
 	})
 }

@@ -104,7 +104,6 @@ func TestTerraformLiftsAParkOnlyForANewToken(t *testing.T) {
 	w.write(t, realHouse(h))
 	plan, code = w.run(t, "plan", "-no-color", "-out=saved")
 	require.Zero(t, code, plan)
-	time.Sleep(time.Second) // the instant of a park is told in seconds
 	_, err := e.Client.ResumeRollout(t.Context(), r.EndpointID, r.ID, apiControl(""))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return e.happened(t, r.EndpointID, r.ID, "rollout.system_paused") >= 3 }, 20*time.Second, 20*time.Millisecond)
