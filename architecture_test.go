@@ -21,7 +21,10 @@ const modulePath = "github.com/sluice-dev/terraform-provider-sluice/"
 var rooms = map[string][]string{
 	"":                         {"internal/cli", "internal/render", "provider"},
 	"provider":                 {"internal/planning", "internal/engineclient", "internal/rollout", "internal/api", "internal/render", "internal/wire"},
-	"reconciler":               {"internal/declaration", "internal/planning", "internal/policy", "internal/engineclient", "internal/render"},
+	"reconciler":               {"internal/declaration", "internal/planning", "internal/policy", "internal/engineclient", "internal/render", "internal/api", "internal/rollout", "reconciler/gitsource", "reconciler/forge", "reconciler/journal"},
+	"reconciler/gitsource":     {}, // adaptors of the reconciler's ports know nothing of it
+	"reconciler/forge":         {},
+	"reconciler/journal":       {},
 	"internal/rollout":         {},
 	"internal/declaration":     {"internal/rollout", "internal/api", "internal/wire"}, // a spec goes through the same conversion and checks as the provider's
 	"internal/api":             {},

@@ -1,0 +1,138 @@
+// Package journal keeps what the reconciler must not forget: intents before effects,
+// their outcomes, decisions of people, what was observed and what was reported. It has
+// one writer: every commit carries the fence of the lease under which it was decided,
+// and is refused when a newer lease exists.
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Journal is the store. It is safe for concurrent use by one process.
+type Journal interface {
+	// Acquire takes the lease when it is free, expired, or the holder's own, and returns
+	// it with a fence that is higher than all before. Else the error is *Held.
+	Acquire(ctx context.Context, who Holder, now time.Time, ttl time.Duration) (Lease, error)
+	// Renew makes a lease last longer; *Fenced when a newer one exists.
+	Renew(ctx context.Context, l Lease, now time.Time, ttl time.Duration) (Lease, error)
+	// Release gives the lease back; one that is not the newest is left alone.
+	Release(ctx context.Context, l Lease) error
+	// Holder tells whose the lease is; ErrNone when it is nobody's.
+	Holder(ctx context.Context) (Lease, error)
+
+	// Commit does all of a batch or nothing. *Fenced when the fence is not the newest.
+	Commit(ctx context.Context, f Fence, b Batch) error
+	// Get reads a record; ErrNone when there is none.
+	Get(ctx context.Context, k Key) ([]byte, error)
+	// List reads the records whose key has all fields that are given in the pattern, in
+	// the order of kind, repository, stack and name.
+	List(ctx context.Context, pattern Key) iter.Seq2[Record, error]
+
+	// Open lists the intents without an outcome, oldest first.
+	Open(ctx context.Context) ([]Intent, error)
+	// History lists entries, newest first.
+	History(ctx context.Context, q Query) iter.Seq2[Entry, error]
+	// Prune deletes entries and closed intents from before an instant, at most so many;
+	// it returns how many went.
+	Prune(ctx context.Context, f Fence, before time.Time, most int) (int, error)
+	Close() error
+}
+
+// Key names a record. It is compared field by field and never as a joined string.
+type Key struct{ Kind, Repository, Stack, Name string }
+
+// Record is a value under its key: JSON of the reconciler's own.
+type Record struct {
+	Key   Key
+	Value []byte
+}
+
+// Fence tells the lease under which a batch was decided.
+type Fence int64
+
+// Holder is a process that may write.
+type Holder struct {
+	ID    string // unique to the process
+	Host  string
+	PID   int
+	Since time.Time
+}
+
+// Lease is the right to write until it expires or a newer one exists.
+type Lease struct {
+	Holder  Holder
+	Fence   Fence
+	Renewed time.Time
+	Expires time.Time
+}
+
+// Batch is what one decision records at once.
+type Batch struct {
+	Put     []Record
+	Delete  []Key
+	Begin   []Intent  // intents, before their effects
+	End     []Outcome // outcomes, after them
+	Entries []Entry   // history
+}
+
+// Intent is an effect that is about to be tried. One without an outcome may have had
+// its effect: who finds it looks at the world first.
+type Intent struct {
+	ID         string // unique, chosen by the caller from what is intended
+	Repository string
+	Stack      string
+	Address    string // of the declared thing, or of the pull request
+	Verb       string // create_endpoint, create_rollout, start_rollout, comment …
+	Detail     []byte // JSON
+	At         time.Time
+}
+
+// Outcome ends an intent.
+type Outcome struct {
+	Intent string
+	Result string // done, refused, void
+	Detail []byte // JSON; such as the id that was made
+	At     time.Time
+}
+
+// Entry is one line of history.
+type Entry struct {
+	Seq        int64 // given by the journal
+	At         time.Time
+	Repository string
+	Stack      string
+	Endpoint   string
+	Commit     string
+	Kind       string
+	Text       string
+	Detail     []byte // JSON
+}
+
+// Query narrows a history; empty fields match all.
+type Query struct {
+	Repository, Stack, Endpoint, Kind string
+	Before                            int64 // sequence; 0 for the newest
+	Most                              int   // 0 for all
+}
+
+// ErrNone means that there is no such record.
+var ErrNone = errors.New("no such record in the journal")
+
+// Held is the refusal of a lease that another one has.
+type Held struct{ By Lease }
+
+func (h *Held) Error() string {
+	return fmt.Sprintf("another reconciler writes here: %s (process %d on %s, since %s, last heartbeat %s)",
+		h.By.Holder.ID, h.By.Holder.PID, h.By.Holder.Host, h.By.Holder.Since.UTC().Format(time.RFC3339), h.By.Renewed.UTC().Format(time.RFC3339))
+}
+
+// Fenced is the refusal of a write under a lease that is not the newest.
+type Fenced struct{ Mine, Newest Fence }
+
+func (f *Fenced) Error() string {
+	return fmt.Sprintf("this reconciler has lost its lease (fence %d, newest %d); nothing was written", f.Mine, f.Newest)
+}
