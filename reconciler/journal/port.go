@@ -15,16 +15,28 @@ import (
 // Journal is the store. It is safe for concurrent use by one process.
 type Journal interface {
 	// Acquire takes the lease when it is free, expired, or the holder's own, and returns
-	// it with a fence that is higher than all before. Else the error is *Held.
+	// it with a fence that is higher than all before. Else the error is *Held. Clocks may
+	// differ or step back: a heartbeat further in the future than the lease lasts counts
+	// as expired too, so that nobody waits longer than that. What keeps two apart is the
+	// fence, not the clock.
 	Acquire(ctx context.Context, who Holder, now time.Time, ttl time.Duration) (Lease, error)
 	// Renew makes a lease last longer; *Fenced when a newer one exists.
 	Renew(ctx context.Context, l Lease, now time.Time, ttl time.Duration) (Lease, error)
-	// Release gives the lease back; one that is not the newest is left alone.
+	// Release gives the lease back; one that is not the newest is left alone. From then on
+	// nothing is written under its fence any more.
 	Release(ctx context.Context, l Lease) error
+	// ForceRelease takes the lease from a holder that does not answer and returns what it
+	// was. It is *Held while the last heartbeat is less than stale old, and ErrNone when
+	// nobody has it. Nothing is written under the old fence any more, whoever thaws.
+	ForceRelease(ctx context.Context, now time.Time, stale time.Duration) (Lease, error)
 	// Holder tells whose the lease is; ErrNone when it is nobody's.
 	Holder(ctx context.Context) (Lease, error)
 
-	// Commit does all of a batch or nothing. *Fenced when the fence is not the newest.
+	// Commit does all of a batch or nothing, in the order deletes, puts, begins, ends,
+	// entries. *Fenced when the fence is not the newest, *Bad when the batch itself is
+	// wrong, ErrUnavailable when the disk or the database fails: whether the batch is in
+	// is then not known, and it may be committed again as it is; only its entries would
+	// stand twice.
 	Commit(ctx context.Context, f Fence, b Batch) error
 	// Get reads a record; ErrNone when there is none.
 	Get(ctx context.Context, k Key) ([]byte, error)
@@ -36,8 +48,8 @@ type Journal interface {
 	Open(ctx context.Context) ([]Intent, error)
 	// History lists entries, newest first.
 	History(ctx context.Context, q Query) iter.Seq2[Entry, error]
-	// Prune deletes entries and closed intents from before an instant, at most so many;
-	// it returns how many went.
+	// Prune deletes entries and closed intents from before an instant, at most so many,
+	// the oldest first; it returns how many went.
 	Prune(ctx context.Context, f Fence, before time.Time, most int) (int, error)
 	Close() error
 }
@@ -80,7 +92,8 @@ type Batch struct {
 }
 
 // Intent is an effect that is about to be tried. One without an outcome may have had
-// its effect: who finds it looks at the world first.
+// its effect: who finds it looks at the world first. Begun again under the same ID it
+// replaces what was there and is open.
 type Intent struct {
 	ID         string // unique, chosen by the caller from what is intended
 	Repository string
@@ -91,7 +104,8 @@ type Intent struct {
 	At         time.Time
 }
 
-// Outcome ends an intent.
+// Outcome ends an intent. Another one for an intent that has ended replaces the first;
+// one for an intent that was never begun is *Bad.
 type Outcome struct {
 	Intent string
 	Result string // done, refused, void
@@ -121,6 +135,15 @@ type Query struct {
 
 // ErrNone means that there is no such record.
 var ErrNone = errors.New("no such record in the journal")
+
+// ErrUnavailable means that the disk or the database below fails for now.
+var ErrUnavailable = errors.New("the journal cannot be written or read now")
+
+// Bad is a batch that no journal takes: a key that is not text, an outcome without its
+// intent.
+type Bad struct{ Why string }
+
+func (b *Bad) Error() string { return "the journal refuses the batch: " + b.Why }
 
 // Held is the refusal of a lease that another one has.
 type Held struct{ By Lease }
