@@ -18,12 +18,16 @@ type Remote interface {
 	// Refs lists the remote's refs without fetching objects. An empty repository is a
 	// Refs without entries, not an error.
 	Refs(ctx context.Context) (Refs, error)
-	// Read fetches one commit and returns the watched files of its tree. The commit
-	// must be reachable from a ref of the remote; else the error is *Gone.
-	Read(ctx context.Context, commit string) (Snapshot, error)
-	// Merge reads what merging head into base would give, file by file. Files that both
-	// changed since their merge base, in ways that cannot be put together line by line,
-	// are *Conflict.
+	// Read fetches the commit that a ref was resolved to and returns the watched files of
+	// its tree. The commit must be reachable from a ref of the remote (in a shallow store:
+	// be at one); else the error is *Gone. Where signatures are asked for and are not
+	// there or not good, the error is *Unverified and nothing of the tree is read; a
+	// tag's signature is that of the ref's own tag object, which is why the ref is given.
+	Read(ctx context.Context, at Resolved) (Snapshot, error)
+	// Merge reads what merging head into base would give, file by file; the Commit is
+	// head's. Files that both changed since their merge base, in ways that cannot be put
+	// together line by line, are *Conflict. Signatures are not asked for: a merge that has
+	// not happened is planned and never applied.
 	Merge(ctx context.Context, base, head string) (Snapshot, error)
 	// Log lists the commits that "to" has and "from" has not, oldest first, at most so
 	// many. Rewritten is true when "from" is no ancestor of "to".
@@ -34,6 +38,7 @@ type Remote interface {
 // are peeled. Head is the ref that HEAD points at, empty in an empty repository.
 type Refs struct {
 	Head    string
+	Moved   string // where the remote redirected to, without credentials: it was renamed; else empty
 	Commits map[string]string
 	Tags    map[string]string // full names of annotated tags to the ids of the tag objects
 }
@@ -51,6 +56,7 @@ type Wanted struct {
 type Resolved struct {
 	Ref    string // full name; empty for a commit
 	Commit string // empty when State is not Found
+	Tag    string // id of the tag object, when Ref is an annotated tag
 	State  State
 	Reason string // for people, when State is not Found
 }
