@@ -149,8 +149,7 @@ func (b *Bad) Error() string { return "the journal refuses the batch: " + b.Why 
 type Held struct{ By Lease }
 
 func (h *Held) Error() string {
-	return fmt.Sprintf("another reconciler writes here: %s (process %d on %s, since %s, last heartbeat %s)",
-		h.By.Holder.ID, h.By.Holder.PID, h.By.Holder.Host, h.By.Holder.Since.UTC().Format(time.RFC3339), h.By.Renewed.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("another reconciler writes here: %s; its lease ends at %s unless it is renewed", h.By, h.By.Expires.UTC().Format(time.RFC3339))
 }
 
 // Fenced is the refusal of a write under a lease that is not the newest.
