@@ -15,12 +15,12 @@ var migrations embed.FS
 
 // migrate brings the schema up to date. One that is newer than this program is refused
 // and left as it is.
-func migrate(ctx context.Context, db *sql.DB, d goose.Dialect, folder string, options ...goose.ProviderOption) error {
+func migrate(ctx context.Context, db *sql.DB, d goose.Dialect, folder string) error {
 	files, err := fs.Sub(migrations, "migrations/"+folder)
 	if err != nil {
 		return fmt.Errorf("read the migrations: %w", err)
 	}
-	p, err := goose.NewProvider(d, db, files, options...)
+	p, err := goose.NewProvider(d, db, files)
 	if err != nil {
 		return fmt.Errorf("read the migrations: %w", err)
 	}

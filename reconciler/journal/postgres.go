@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 )
 
 // schema is where the tables are when the address does not name a search_path.
@@ -33,7 +33,22 @@ func openPostgres(ctx context.Context, url string) (*database, error) {
 	if err != nil {
 		return nil, err // without the password
 	}
-	params := config.RuntimeParams
+	name, err := prepare(config.RuntimeParams)
+	if err != nil {
+		return nil, err
+	}
+	db := stdlib.OpenDB(*config)
+	db.SetMaxOpenConns(readers + 1)
+	db.SetMaxIdleConns(readers + 1)
+	if err := upToDate(ctx, db, name); err != nil {
+		return nil, errors.Join(inPostgres(err), db.Close())
+	}
+	return &database{write: db, read: db, dialect: dialect{lock: " FOR UPDATE", numbered: true, translate: inPostgres, undo: func(*sql.Conn) {}}}, nil
+}
+
+// prepare completes a session's parameters, where the address does not give them, and
+// returns the name of the schema.
+func prepare(params map[string]string) (name string, err error) {
 	for name, value := range map[string]string{
 		"search_path": schema, "synchronous_commit": "on", "application_name": "sluice reconcile",
 		// A process that is frozen within a transaction must not hold the lease's row for ever.
@@ -43,37 +58,43 @@ func openPostgres(ctx context.Context, url string) (*database, error) {
 			params[name] = value
 		}
 	}
-	db := stdlib.OpenDB(*config)
-	db.SetMaxOpenConns(readers + 1)
-	db.SetMaxIdleConns(readers + 1)
-	if err := makeSchema(ctx, db, params["search_path"]); err != nil {
-		return nil, errors.Join(inPostgres(err), db.Close())
+	name = strings.Trim(params["search_path"], `"`)
+	if strings.ContainsAny(name, `,"`) {
+		return "", fmt.Errorf("the search_path %s of the address is not one schema", params["search_path"])
 	}
-	locker, err := lock.NewPostgresSessionLocker()
+	params["search_path"] = pgx.Identifier{name}.Sanitize()
+	return name, nil
+}
+
+// upToDate makes the schema and its tables, one start after the other.
+func upToDate(ctx context.Context, db *sql.DB, name string) (err error) {
+	const lock = "hashtextextended('sluice reconciler journal', 0)"
+	conn, err := db.Conn(ctx)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return err
 	}
-	if err := migrate(ctx, db, goose.DialectPostgres, "postgres", goose.WithSessionLocker(locker)); err != nil {
-		return nil, errors.Join(inPostgres(err), db.Close())
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock("+lock+")"); err != nil {
+		return fmt.Errorf("wait for another start to make the tables: %w", err)
 	}
-	return &database{write: db, read: db, dialect: dialect{lock: " FOR UPDATE", numbered: true, translate: inPostgres, undo: func(*sql.Conn) {}}}, nil
+	defer func() {
+		_, unlocked := conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock("+lock+")")
+		err = errors.Join(err, unlocked)
+	}()
+	if err := makeSchema(ctx, conn, name); err != nil {
+		return err
+	}
+	return migrate(ctx, db, goose.DialectPostgres, "postgres")
 }
 
 // makeSchema makes the schema when it is not there; one that is there needs no right to
 // make another.
-func makeSchema(ctx context.Context, db *sql.DB, name string) error {
+func makeSchema(ctx context.Context, conn *sql.Conn, name string) error {
 	var there bool
-	if err := db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", name).Scan(&there); err != nil {
+	if err := conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", name).Scan(&there); err != nil || there {
 		return err
 	}
-	if there {
-		return nil
-	}
-	_, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{name}.Sanitize())
-	var e *pgconn.PgError
-	if errors.As(err, &e) && slices.Contains([]string{"23505", "42P06"}, e.Code) { // another start has just made it
-		return nil
-	}
+	_, err := conn.ExecContext(ctx, "CREATE SCHEMA "+pgx.Identifier{name}.Sanitize())
 	return err
 }
 
@@ -85,7 +106,8 @@ func inPostgres(err error) error {
 		return err
 	}
 	var e *pgconn.PgError
-	if !errors.As(err, &e) {
+	var connecting *pgconn.ConnectError
+	if !errors.As(err, &e) || errors.As(err, &connecting) {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if slices.Contains([]string{"08", "40", "53", "57", "58"}, e.Code[:min(2, len(e.Code))]) || slices.Contains([]string{"25006", "25P03", "55P03"}, e.Code) {
