@@ -14,12 +14,7 @@ import (
 // and message.
 func Events(w io.Writer, events []api.Event, o Options) error {
 	p := o.printer(w)
-	rows := slices.Clone(events)
-	slices.SortStableFunc(rows, func(a, b api.Event) int { return a.CreatedAt.Compare(b.CreatedAt.Time) })
-	if len(rows) > 1 && newestFirst(events) {
-		rows = slices.Clone(events)
-		slices.Reverse(rows)
-	}
+	rows := oldestFirst(events)
 	t, tones := &table{}, make([]tint, 0, len(rows))
 	for _, e := range rows {
 		tone := tint("0")
@@ -32,7 +27,7 @@ func Events(w io.Writer, events []api.Event, o Options) error {
 			tone = dim
 		}
 		tones = append(tones, tone)
-		t.add(e.CreatedAt.UTC().Format(time.TimeOnly), Inert(e.Type), numbers(e), text(e))
+		t.add(eventCells(e)...)
 	}
 	t.print(p, "", func(i int, s string) string {
 		if tones[i] == "0" {
@@ -41,6 +36,22 @@ func Events(w io.Writer, events []api.Event, o Options) error {
 		return o.paint(tones[i], s)
 	})
 	return p.err
+}
+
+// eventCells are a row of the feed: time, type, numbers and message.
+func eventCells(e api.Event) []string {
+	return []string{e.CreatedAt.UTC().Format(time.TimeOnly), Inert(e.Type), numbers(e), text(e)}
+}
+
+// oldestFirst sorts a feed; what happened at one instant keeps its true order.
+func oldestFirst(events []api.Event) []api.Event {
+	rows := slices.Clone(events)
+	if len(rows) > 1 && newestFirst(events) {
+		slices.Reverse(rows)
+		return rows
+	}
+	slices.SortStableFunc(rows, func(a, b api.Event) int { return a.CreatedAt.Compare(b.CreatedAt.Time) })
+	return rows
 }
 
 // newestFirst reports whether a feed is in the API's order; rows of one instant

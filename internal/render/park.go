@@ -152,7 +152,12 @@ func AfterCancel(r api.Rollout) []Way {
 	if percent == 0 {
 		return []Way{{"sluice update " + target + " --min-replicas 0 --max-replicas 0", "stops the target, which has no traffic and still runs"}}
 	}
-	return []Way{{"sluice rollout " + source + " --source " + target + " --blue-green", fmt.Sprintf("goes back: moves the target's %d%% to the source again", percent)}}
+	return []Way{{"sluice rollout " + source + " --source " + target + " --blue-green", backEffect(percent)}}
+}
+
+// backEffect is what a reverse rollout does.
+func backEffect(percent int) string {
+	return fmt.Sprintf("goes back: moves the target's %d%% to the source again", percent)
 }
 
 func percentOf(r api.Rollout) int {

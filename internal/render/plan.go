@@ -14,12 +14,7 @@ import (
 // the gates with what they need, what can stop it, and the findings.
 func Plan(w io.Writer, title string, j planning.Journey, o Options) error {
 	p := o.printer(w)
-	tot := j.Totals
-	steps := "in batches of one replica"
-	if tot.StepCount != nil {
-		steps = planning.Count(*tot.StepCount, "step")
-	}
-	p.line("%s  %s, %s, at least %s", o.paint(bold, Inert(title)), strategyName(j), steps, planning.Span(tot.LeastDuration))
+	p.line("%s  %s", o.paint(bold, Inert(title)), outline(j))
 	p.line("plan %s", planning.ShortDigest(j.Digest))
 	planLadder(p, j, o)
 	planGates(p, j)
@@ -27,6 +22,15 @@ func Plan(w io.Writer, title string, j planning.Journey, o Options) error {
 	planStops(p, j)
 	planFindings(p, j, o)
 	return p.err
+}
+
+// outline is a journey in a few words.
+func outline(j planning.Journey) string {
+	steps := "in batches of one replica"
+	if n := j.Totals.StepCount; n != nil {
+		steps = planning.Count(*n, "step")
+	}
+	return fmt.Sprintf("%s, %s, at least %s", strategyName(j), steps, planning.Span(j.Totals.LeastDuration))
 }
 
 func strategyName(j planning.Journey) string {
@@ -43,8 +47,25 @@ func strategyName(j planning.Journey) string {
 
 func planLadder(p *printer, j planning.Journey, _ Options) {
 	t := &table{}
-	t.add("step", "traffic", "target", "source after", "wait", "gate", "at least")
-	for _, st := range j.Steps {
+	for _, row := range ladderRows(j, nil) {
+		t.add(row...)
+	}
+	p.line("")
+	t.print(p, "  ", func(_ int, s string) string { return s })
+	if why := waitText(j); why != "" {
+		p.line("  %s", why)
+	}
+}
+
+// ladderRows is a ladder as a table, its head first. With loads, peak GPUs and the
+// longest time of each step stand beside the rest.
+func ladderRows(j planning.Journey, loads []planning.Load) [][]string {
+	rows := [][]string{{"step", "traffic", "target", "source after", "wait", "gate", "at least"}}
+	live := len(loads) == len(j.Steps) && len(loads) > 0
+	if live {
+		rows[0] = append(rows[0], "peak GPUs", "at most")
+	}
+	for i, st := range j.Steps {
 		gate := "–"
 		if st.Gated {
 			gate = planning.Count(len(j.Gates), "rule")
@@ -53,13 +74,21 @@ func planLadder(p *printer, j planning.Journey, _ Options) {
 		if st.AskedWait != st.Wait {
 			wait = planning.Span(st.AskedWait) + " → " + wait
 		}
-		t.add(strconv.Itoa(st.Number), fmt.Sprintf("%d%% (+%d)", st.TrafficPercent, st.DeltaPercent), targetCount(st), count(st.SourceReplicas), wait, gate, planning.Span(st.Least))
+		row := []string{strconv.Itoa(st.Number), fmt.Sprintf("%d%% (+%d)", st.TrafficPercent, st.DeltaPercent), targetCount(st), count(st.SourceReplicas), wait, gate, planning.Span(st.Least)}
+		if live {
+			row = append(row, strconv.Itoa(loads[i].GPUs), planning.Span(loads[i].Time))
+		}
+		rows = append(rows, row)
 	}
-	p.line("")
-	t.print(p, "  ", func(_ int, s string) string { return s })
-	if len(j.Steps) > 0 && j.Steps[0].AskedWait != j.Steps[0].Wait && !found(j, planning.SoakGrown) {
-		p.line("  wait: %s", j.Steps[0].WaitReason)
+	return rows
+}
+
+// waitText says why a wait is not the one that was asked, where no finding does.
+func waitText(j planning.Journey) string {
+	if len(j.Steps) == 0 || j.Steps[0].AskedWait == j.Steps[0].Wait || found(j, planning.SoakGrown) {
+		return ""
 	}
+	return "wait: " + j.Steps[0].WaitReason
 }
 
 // found reports whether a journey has a finding of a code.
@@ -94,26 +123,37 @@ func planGates(p *printer, j planning.Journey) {
 	p.line("  gates, all must pass:")
 	for _, g := range j.Gates {
 		p.line("    %s", Inert(g.Text))
-		if g.BusiestStep == 0 {
-			p.line("      no step is judged by it: at 100 %% the source has no traffic to compare with")
-			continue
-		}
-		p.line("      %s a side in %s; that is %s a second on the pair at step %d", planning.Count(g.SamplesNeeded, "request"), planning.Span(g.Window), number(roundTo(g.RequestsPerSecond, 2)), g.BusiestStep)
+		p.line("      %s", gateNeed(g))
 	}
 }
 
+// gateNeed is the traffic without which a rule has no verdict.
+func gateNeed(g planning.Gate) string {
+	if g.BusiestStep == 0 {
+		return "no step is judged by it: at 100 % the source has no traffic to compare with"
+	}
+	return fmt.Sprintf("%s a side in %s; that is %s a second on the pair at step %d", planning.Count(g.SamplesNeeded, "request"), planning.Span(g.Window), number(roundTo(g.RequestsPerSecond, 2)), g.BusiestStep)
+}
+
 func planStops(p *printer, j planning.Journey) {
-	tot := j.Totals
 	p.line("")
+	for _, line := range stopTexts(j) {
+		p.line("  %s", line)
+	}
+}
+
+// stopTexts say how much is at stake before a gate has judged, what is needed at most
+// and what stands at the end.
+func stopTexts(j planning.Journey) []string {
+	tot := j.Totals
+	lines := []string{fmt.Sprintf("blast radius: %d%%, no metric gate; health gates hold the split and wait for a person", tot.UngatedPercent)}
 	if tot.GateCount > 0 {
-		p.line("  blast radius: %d%% before the first gate has judged; a tripped gate holds the split and waits for a person", tot.UngatedPercent)
-	} else {
-		p.line("  blast radius: %d%%, no metric gate; health gates hold the split and wait for a person", tot.UngatedPercent)
+		lines[0] = fmt.Sprintf("blast radius: %d%% before the first gate has judged; a tripped gate holds the split and waits for a person", tot.UngatedPercent)
 	}
 	if tot.PeakReplicas != nil {
-		p.line("  peak: %d replicas of both sides together", *tot.PeakReplicas)
+		lines = append(lines, fmt.Sprintf("peak: %d replicas of both sides together", *tot.PeakReplicas))
 	}
-	p.line("  after: source %s, target %s", planning.Count(tot.FinalSourceReplicas, "replica"), finalTarget(tot))
+	return append(lines, fmt.Sprintf("after: source %s, target %s", planning.Count(tot.FinalSourceReplicas, "replica"), finalTarget(tot)))
 }
 
 func finalTarget(t planning.Totals) string {

@@ -12,24 +12,36 @@ import (
 // Policy writes what the rules say of a plan: a line a remark, and the verdict.
 func Policy(w io.Writer, v policy.Verdict, o Options) error {
 	p := o.printer(w)
-	denials := 0
 	for _, r := range v.Remarks {
 		mark := o.paint(yellow, "warn")
 		if r.Severity == policy.Deny {
 			mark = o.paint(red, "deny")
-			denials++
 		}
 		p.line("%s  %s", mark, remark(r))
 	}
+	tone := green
+	if v.Denied() {
+		tone = red
+	}
+	p.line("%s", o.paint(tone, policyVerdict(v)))
+	return p.err
+}
+
+// policyVerdict is what all remarks come to.
+func policyVerdict(v policy.Verdict) string {
+	denials := 0
+	for _, r := range v.Remarks {
+		if r.Severity == policy.Deny {
+			denials++
+		}
+	}
 	switch {
 	case denials > 0:
-		p.line("%s", o.paint(red, fmt.Sprintf("denied: %d of %s refuse the plan", denials, planning.Count(len(v.Remarks), "remark"))))
+		return fmt.Sprintf("denied: %d of %s refuse the plan", denials, planning.Count(len(v.Remarks), "remark"))
 	case len(v.Remarks) > 0:
-		p.line("%s", o.paint(green, "allowed, with "+planning.Count(len(v.Remarks), "warning")))
-	default:
-		p.line("%s", o.paint(green, "allowed"))
+		return "allowed, with " + planning.Count(len(v.Remarks), "warning")
 	}
-	return p.err
+	return "allowed"
 }
 
 // remark is one remark as a sentence: of what, which rule, and who may lift it.

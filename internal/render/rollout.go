@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 )
 
 // Rollout writes a live rollout: header, ladder, the anatomy of the current step
@@ -74,12 +75,20 @@ func limitedTo(r api.Rollout) (percent int, ok bool) {
 
 // limits says what limits a rollout without parking it.
 func (v view) limits() {
-	for _, c := range v.r.Status.Conditions {
+	for _, text := range v.limitTexts() {
 		v.p.line("")
-		for _, line := range wrapped(Inert(c.Type)+": "+Inert(c.Message), v.p.room(96, 2)) {
+		for _, line := range wrapped(text, v.p.room(96, 2)) {
 			v.p.line("  %s", v.o.paint(yellow, line))
 		}
 	}
+}
+
+func (v view) limitTexts() []string {
+	var out []string
+	for _, c := range v.r.Status.Conditions {
+		out = append(out, Inert(c.Type)+": "+Inert(c.Message))
+	}
+	return out
 }
 
 func (v view) since(r api.Rollout) string {
@@ -128,18 +137,24 @@ func (v view) ladder() {
 	t := &table{}
 	tones := make([]tint, 0, len(v.r.Status.Steps))
 	for _, st := range v.r.Status.Steps {
-		state := strings.TrimPrefix(st.State, api.PrefixStepState)
-		glyph, tone := stepGlyph(state)
+		_, tone := stepGlyph(strings.TrimPrefix(st.State, api.PrefixStepState))
 		tones = append(tones, tone)
-		target, source := "", ""
-		if x := v.r.Sluice; x != nil && st.StepIndex >= 0 && st.StepIndex < len(x.Ladder) {
-			target = fmt.Sprintf("target %d", x.Ladder[st.StepIndex].TargetReplicas)
-			source = fmt.Sprintf("source %d", x.Ladder[st.StepIndex].SourceReplicas)
-		}
-		t.add(fmt.Sprintf("%s %d", glyph, st.StepIndex+1), fmt.Sprintf("%3d%%", st.TargetTrafficPercent), target, source, Inert(state), v.stepTime(st)+Inert(st.FailureReason))
+		t.add(append(v.ladderRow(st), v.stepTime(st)+Inert(st.FailureReason))...)
 	}
 	v.p.line("")
 	t.print(v.p, "  ", func(i int, s string) string { return v.o.paint(tones[i], s) })
+}
+
+// ladderRow is a step as it runs: number, traffic, counts and state.
+func (v view) ladderRow(st api.RolloutStep) []string {
+	state := strings.TrimPrefix(st.State, api.PrefixStepState)
+	glyph, _ := stepGlyph(state)
+	target, source := "", ""
+	if x := v.r.Sluice; x != nil && st.StepIndex >= 0 && st.StepIndex < len(x.Ladder) {
+		target = fmt.Sprintf("target %d", x.Ladder[st.StepIndex].TargetReplicas)
+		source = fmt.Sprintf("source %d", x.Ladder[st.StepIndex].SourceReplicas)
+	}
+	return []string{fmt.Sprintf("%s %d", glyph, st.StepIndex+1), fmt.Sprintf("%3d%%", st.TargetTrafficPercent), target, source, Inert(state)}
 }
 
 func (v view) stepTime(st api.RolloutStep) string {
@@ -155,22 +170,16 @@ func (v view) stepTime(st api.RolloutStep) string {
 }
 
 func (v view) anatomy() {
-	x := v.r.Sluice
-	if x == nil || x.Phase == "" || v.r.CurrentStep == nil {
+	organs := v.organStates()
+	if len(organs) == 0 {
 		return
 	}
-	phase := x.Phase
-	if phase == "CONFIRMING" {
-		phase = "GATING"
-	}
-	organs := v.organs()
-	reached, parts := false, make([]string, 0, len(organs))
+	parts := make([]string, 0, len(organs))
 	for _, organ := range organs {
-		switch {
-		case organ.phase == phase:
-			reached = true
+		switch organ.glyph {
+		case "●", "‖":
 			parts = append(parts, v.o.paint(bold, organ.name+" "+v.progress(organ.phase)))
-		case reached:
+		case "–":
 			parts = append(parts, v.o.paint(dim, organ.name+" –"))
 		default:
 			parts = append(parts, v.o.paint(green, organ.name+" ✓"))
@@ -178,6 +187,52 @@ func (v view) anatomy() {
 	}
 	v.p.line("")
 	v.p.line("  step %d  %s", *v.r.CurrentStep+1, strings.Join(parts, "  "))
+}
+
+// organStates are the parts of the current step: those that are done (✓), that run (●)
+// or stand (‖), and that are still to come (–). Nil when the phase is not known.
+func (v view) organStates() []organ {
+	x := v.r.Sluice
+	if x == nil || x.Phase == "" || v.r.CurrentStep == nil {
+		return nil
+	}
+	phase := x.Phase
+	if phase == "CONFIRMING" {
+		phase = "GATING"
+	}
+	organs := v.organs()
+	reached := false
+	for i := range organs {
+		organ := &organs[i]
+		switch {
+		case organ.phase == phase && (v.state == "PAUSED" || v.state == "SYSTEM_PAUSED"):
+			reached, organ.glyph = true, "‖"
+		case organ.phase == phase:
+			reached, organ.glyph = true, "●"
+		case reached:
+			organ.glyph = "–"
+		default:
+			organ.glyph = "✓"
+		}
+	}
+	return organs
+}
+
+// sinceText is the current phase in instants: since when, how long, until when.
+func (v view) sinceText(phase string) string {
+	x := v.r.Sluice
+	if x.PhaseSince == nil {
+		return ""
+	}
+	text := "since " + instant(x.PhaseSince.Time)
+	switch {
+	case phase == "SOAKING" && x.Soak != nil:
+		until := x.PhaseSince.Add(time.Duration(*x.Soak))
+		text += fmt.Sprintf(", %s, until %s", planning.Span(time.Duration(*x.Soak)), instant(until))
+	case x.NextAt != nil:
+		text += ", until " + instant(x.NextAt.Time)
+	}
+	return text
 }
 
 // progress is the clock of the current phase, where it has one.
@@ -206,14 +261,26 @@ func (v view) gate() {
 		return
 	}
 	t, tones := &table{}, make([]tint, 0, len(rows))
-	for _, row := range rows {
-		glyph, tone := verdictGlyph(row.Verdict)
+	for i, cells := range v.gateRows() {
+		_, tone := verdictGlyph(rows[i].Verdict)
 		tones = append(tones, tone)
-		t.add(glyph+" "+metricName(row), measured(row), judged(row), samples(row), note(row))
+		t.add(cells...)
 	}
 	v.p.line("")
 	v.p.line("  gate")
 	t.print(v.p, "    ", func(i int, s string) string { return v.o.paint(tones[i], s) })
+}
+
+// gateRows are the cells of the current gate: metric with its verdict, what was
+// measured, how it is judged, samples, and a note.
+func (v view) gateRows() [][]string {
+	rows := currentRows(v.r)
+	out := make([][]string, 0, len(rows))
+	for _, row := range rows {
+		glyph, _ := verdictGlyph(row.Verdict)
+		out = append(out, []string{glyph + " " + metricName(row), measured(row), judged(row), samples(row), note(row)})
+	}
+	return out
 }
 
 func currentRows(r api.Rollout) []api.MetricRow {
@@ -325,16 +392,21 @@ func (v view) next() {
 	if x == nil || x.NextEvent == "" {
 		return
 	}
-	text := Inert(x.NextEvent)
-	if x.NextAt != nil {
-		if v.o.Now.IsZero() {
-			text += " at " + x.NextAt.UTC().Format(time.RFC3339)
-		} else {
-			text += " in " + clock(x.NextAt.Sub(v.o.Now))
-		}
-	}
 	v.p.line("")
-	v.p.line("  next: %s", text)
+	v.p.line("  next: %s", v.nextText())
+}
+
+// nextText is what is due next, and when: in so long by a clock, else at an instant.
+func (v view) nextText() string {
+	x := v.r.Sluice
+	text := Inert(x.NextEvent)
+	switch {
+	case x.NextAt == nil:
+		return text
+	case v.o.Now.IsZero():
+		return text + " at " + x.NextAt.UTC().Format(time.RFC3339)
+	}
+	return text + " in " + clock(x.NextAt.Sub(v.o.Now))
 }
 
 func (v view) park() {

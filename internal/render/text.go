@@ -38,6 +38,7 @@ const (
 	Cancel  Verb = "cancel"
 	Start   Verb = "start"
 	Delete  Verb = "delete"
+	Reverse Verb = "reverse" // a comment's alone: the command line spells it as a rollout the other way
 )
 
 // DefaultCommand is how the sluice command spells a control.
@@ -87,15 +88,16 @@ func (o Options) paint(t tint, s string) string {
 	return "\x1b[" + string(t) + "m" + s + "\x1b[0m"
 }
 
-// Inert makes text of others harmless: control characters, ANSI escapes and marks
-// that reorder text are written as what they are; newlines become spaces.
+// Inert makes text of others harmless: control characters, ANSI escapes, marks that
+// reorder text and characters that nobody sees are written as what they are; newlines
+// become spaces.
 func Inert(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {
 		case r == '\n' || r == '\r' || r == '\t':
 			b.WriteByte(' ')
-		case unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029':
+		case unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Cf, r) && r != joiner || r == '\u2028' || r == '\u2029':
 			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		default:
 			b.WriteRune(r)
@@ -103,6 +105,9 @@ func Inert(s string) string {
 	}
 	return b.String()
 }
+
+// joiner is seen in what it joins, as in families of emoji.
+const joiner = '\u200d'
 
 // value prints a measured number with as many digits as help.
 func value(v float64) string {

@@ -10,14 +10,14 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 )
 
-// organ is one part of a step with the phase that it belongs to.
-type organ struct{ name, phase string }
+// organ is one part of a step with the phase that it belongs to, and how far it is.
+type organ struct{ name, phase, glyph string }
 
 // organs are the parts of the current step, in order. A source that is held whole is
 // drained after the last gate only.
 func (v view) organs() []organ {
-	before := []organ{{"check", "CHECKING"}, {"scale", "SCALING"}, {"health", "SCALING"}, {"shift", "SHIFTING"}, {"propagate", "PROPAGATING"}}
-	drain, judge := organ{"drain", "DRAINING"}, []organ{{"soak", "SOAKING"}, {"gate", "GATING"}}
+	before := []organ{{name: "check", phase: "CHECKING"}, {name: "scale", phase: "SCALING"}, {name: "health", phase: "SCALING"}, {name: "shift", phase: "SHIFTING"}, {name: "propagate", phase: "PROPAGATING"}}
+	drain, judge := organ{name: "drain", phase: "DRAINING"}, []organ{{name: "soak", phase: "SOAKING"}, {name: "gate", phase: "GATING"}}
 	switch {
 	case !holds(v.r):
 		return append(append(before, drain), judge...)
@@ -38,23 +38,38 @@ func holds(r api.Rollout) bool {
 
 // wayBack shows a split that somebody set by hand, and whether the way back is open.
 func (v view) wayBack() {
+	drifted := v.r.Sluice != nil && v.r.Sluice.Drift != nil
+	for i, text := range v.wayBackTexts() {
+		if drifted && i == 0 {
+			text = v.o.paint(red, text)
+		}
+		v.p.line("  %s", text)
+	}
+}
+
+// wayBackTexts begin with the drift, where there is one.
+func (v view) wayBackTexts() []string {
 	x := v.r.Sluice
 	if x == nil {
-		return
+		return nil
 	}
+	var out []string
 	if d := x.Drift; d != nil {
-		v.p.line("  %s", v.o.paint(red, fmt.Sprintf("drift: %s set %d%% by hand at %s, the rollout had set %d%%: %s", Inert(d.By), d.ActualPercent, d.At.UTC().Format(time.RFC3339), d.SetPercent, Inert(d.Reason))))
-		v.p.line("  nothing of the engine moves the split until it is resumed or cancelled")
+		out = append(out,
+			fmt.Sprintf("drift: %s set %d%% by hand at %s, the rollout had set %d%%: %s", Inert(d.By), d.ActualPercent, d.At.UTC().Format(time.RFC3339), d.SetPercent, Inert(d.Reason)),
+			"nothing of the engine moves the split until it is resumed or cancelled")
 	}
 	if b := breakerOf(v.r); b != nil && x.HeldSource && x.Drift == nil {
 		state := "armed"
 		if x.Trip != nil {
 			state = fmt.Sprintf("tripped, %d%% → %d%%", x.Trip.FromPercent, x.Trip.ToPercent)
 		}
-		v.p.line("  circuit breaker: %s, signed by %s; the source is held at its full size", state, Inert(b.SignedBy))
-	} else if x.HeldSource {
-		v.p.line("  the source is held at its full size until the last gate has passed")
+		return append(out, fmt.Sprintf("circuit breaker: %s, signed by %s; the source is held at its full size", state, Inert(b.SignedBy)))
 	}
+	if x.HeldSource {
+		out = append(out, "the source is held at its full size until the last gate has passed")
+	}
+	return out
 }
 
 // BrokenGlass says what an edit of a locked split did to the rollout that holds it: that
@@ -91,18 +106,28 @@ func breakerOf(r api.Rollout) *api.CircuitBreaker {
 
 // planWayBack shows the circuit breaker of a plan, and a source that is held.
 func planWayBack(p *printer, j planning.Journey) {
-	if !j.Totals.HoldsSource {
-		return
+	lines := wayBackTexts(j)
+	if len(lines) > 0 {
+		p.line("")
 	}
-	p.line("")
-	if len(j.Breaker) == 0 {
-		p.line("  the source keeps its full size until the last gate has passed")
-		return
+	for _, line := range lines {
+		p.line("  %s", line)
 	}
-	p.line("  circuit breaker, signed by %s: any one sets the target back and parks", Inert(j.Totals.BreakerSignedBy))
+}
+
+// wayBackTexts say what keeps a way back open, what belongs below a line further in.
+func wayBackTexts(j planning.Journey) []string {
+	const held = "the source keeps its full size until the last gate has passed"
+	switch {
+	case !j.Totals.HoldsSource:
+		return nil
+	case len(j.Breaker) == 0:
+		return []string{held}
+	}
+	lines := []string{fmt.Sprintf("circuit breaker, signed by %s: any one sets the target back and parks", Inert(j.Totals.BreakerSignedBy))}
 	for _, r := range j.Breaker {
-		p.line("    %s", Inert(r.Text))
-		p.line("      looked at every %s, on %s or more in %s; two looks must agree", planning.Span(r.Every), planning.Count(r.SamplesNeeded, "request"), planning.Span(r.Window))
+		lines = append(lines, "  "+Inert(r.Text),
+			fmt.Sprintf("    looked at every %s, on %s or more in %s; two looks must agree", planning.Span(r.Every), planning.Count(r.SamplesNeeded, "request"), planning.Span(r.Window)))
 	}
-	p.line("    the source keeps its full size until the last gate has passed")
+	return append(lines, "  "+held)
 }
