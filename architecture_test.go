@@ -19,30 +19,31 @@ const modulePath = "github.com/sluice-dev/terraform-provider-sluice/"
 // room below another one (fleet/process) belongs to it. A new room is added here
 // with a reason, or it does not exist.
 var rooms = map[string][]string{
-	"":                         {"internal/cli", "internal/render", "provider"},
-	"provider":                 {"internal/planning", "internal/engineclient", "internal/rollout", "internal/api", "internal/render", "internal/wire"},
-	"reconciler":               {"internal/declaration", "internal/planning", "internal/policy", "internal/engineclient", "internal/render", "internal/api", "internal/rollout", "reconciler/gitsource", "reconciler/forge", "reconciler/journal"},
-	"reconciler/gitsource":     {}, // adaptors of the reconciler's ports know nothing of it
-	"reconciler/forge":         {},
-	"reconciler/journal":       {},
-	"internal/rollout":         {},
-	"internal/declaration":     {"internal/rollout", "internal/api", "internal/wire"}, // a spec goes through the same conversion and checks as the provider's
-	"internal/api":             {},
-	"internal/wire":            {"internal/api", "internal/rollout"}, // the two vocabularies side by side, so that neither knows the other
-	"internal/planning":        {"internal/rollout", "internal/declaration", "internal/api", "internal/wire"},
-	"internal/engineclient":    {"internal/api"},
-	"internal/engine":          {"internal/rollout"},
-	"internal/store":           {"internal/rollout"},
-	"internal/fleet":           {"internal/rollout"},
-	"internal/fleet/fleettest": {"internal/fleet", "internal/rollout", "internal/modelserver"}, // replicas of the drivers' suite
-	"internal/store/storetest": {"internal/rollout"},
-	"internal/meter":           {"internal/rollout"}, // the query and the reading are the core's nouns
-	"internal/gateway":         {"internal/rollout", "internal/meter"},
-	"internal/modelserver":     {},
-	"internal/probe":           {},
-	"internal/server":          {"internal/engine", "internal/api", "internal/render", "internal/rollout", "internal/wire", "internal/planning"}, // what traffic says of a plan is worked out once, for every door
-	"internal/policy":          {},
-	"internal/render":          {"internal/rollout", "internal/planning", "internal/api", "internal/policy"}, // a verdict is shown at every door
+	"":                             {"internal/cli", "internal/render", "provider"},
+	"provider":                     {"internal/planning", "internal/engineclient", "internal/rollout", "internal/api", "internal/render", "internal/wire"},
+	"reconciler":                   {"internal/declaration", "internal/planning", "internal/policy", "internal/engineclient", "internal/render", "internal/api", "internal/rollout", "reconciler/gitsource", "reconciler/forge", "reconciler/journal"},
+	"reconciler/gitsource":         {}, // adaptors of the reconciler's ports know nothing of it
+	"reconciler/gitsource/gittest": {}, // a Git server for the tests of any room: nobody's map has it, so that no product code imports it
+	"reconciler/forge":             {},
+	"reconciler/journal":           {},
+	"internal/rollout":             {},
+	"internal/declaration":         {"internal/rollout", "internal/api", "internal/wire"}, // a spec goes through the same conversion and checks as the provider's
+	"internal/api":                 {},
+	"internal/wire":                {"internal/api", "internal/rollout"}, // the two vocabularies side by side, so that neither knows the other
+	"internal/planning":            {"internal/rollout", "internal/declaration", "internal/api", "internal/wire"},
+	"internal/engineclient":        {"internal/api"},
+	"internal/engine":              {"internal/rollout"},
+	"internal/store":               {"internal/rollout"},
+	"internal/fleet":               {"internal/rollout"},
+	"internal/fleet/fleettest":     {"internal/fleet", "internal/rollout", "internal/modelserver"}, // replicas of the drivers' suite
+	"internal/store/storetest":     {"internal/rollout"},
+	"internal/meter":               {"internal/rollout"}, // the query and the reading are the core's nouns
+	"internal/gateway":             {"internal/rollout", "internal/meter"},
+	"internal/modelserver":         {},
+	"internal/probe":               {},
+	"internal/server":              {"internal/engine", "internal/api", "internal/render", "internal/rollout", "internal/wire", "internal/planning"}, // what traffic says of a plan is worked out once, for every door
+	"internal/policy":              {},
+	"internal/render":              {"internal/rollout", "internal/planning", "internal/api", "internal/policy"}, // a verdict is shown at every door
 	"internal/serve": {
 		"internal/engine", "internal/rollout", "internal/api", "internal/store", "internal/fleet", "internal/meter",
 		"internal/gateway", "internal/server", "internal/render", "internal/modelserver",
