@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 )
 
 var _ list.ListResourceWithConfigure = (*deploymentList)(nil)
@@ -69,7 +70,7 @@ func (l *deploymentList) of(ctx context.Context, endpoint string, req list.ListR
 		blank(ctx, req, &m)
 		m.EndpointID, m.WaitReady = types.StringValue(endpoint), types.BoolValue(true)
 		m.apply(d)
-		m.InitialTrafficWeight = types.Float64Value(weightIn(e.TrafficSplit, d.ID))
+		m.InitialTrafficWeight = types.Float64Value(planning.WeightIn(e.TrafficSplit, d.ID))
 		if !f.Model.IsNull() && !f.Model.Equal(m.Model) || !f.Status.IsNull() && !f.Status.Equal(m.Status) {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 )
 
 // ModifyPlan keeps a write-once weight at what was written, refuses to replace a
@@ -110,7 +111,7 @@ func (r *deploymentResource) warnOfLock(ctx context.Context, state deploymentMod
 		return false
 	}
 	resp.Diagnostics.AddWarning(fmt.Sprintf("Deployment %s is locked by rollout %s until it ends", id, live.ID),
-		heldBy(endpoint, live)+" Unless this very apply ends it before, the removal is refused and nothing is touched. Once it is over the removal plans by itself.")
+		planning.HeldBy(endpoint, live)+" Unless this very apply ends it before, the removal is refused and nothing is touched. Once it is over the removal plans by itself.")
 	return true
 }
 
@@ -171,22 +172,7 @@ func (r *deploymentResource) shareOf(ctx context.Context, endpoint, id string) (
 	if err != nil {
 		return 0, err
 	}
-	return shareIn(e.TrafficSplit, all, id), nil
-}
-
-// shareIn follows the split's rule: weight times ready replicas over the sum.
-func shareIn(split []api.TrafficWeight, all []api.Deployment, id string) float64 {
-	own, sum := 0.0, 0.0
-	for _, d := range all {
-		part := weightIn(split, d.ID) * float64(d.Status.ReadyReplicas)
-		if sum += part; d.ID == id {
-			own = part
-		}
-	}
-	if sum == 0 {
-		return 0
-	}
-	return own / sum
+	return planning.ShareIn(e.TrafficSplit, all, id), nil
 }
 
 // percentText is a share for people: "100 %", and never "0 %" for one that serves.

@@ -237,7 +237,7 @@ func (r *deploymentResource) Read(ctx context.Context, req resource.ReadRequest,
 			addRefusal(&resp.Diagnostics, "read endpoint "+m.EndpointID.ValueString(), err)
 			return
 		}
-		m.InitialTrafficWeight = types.Float64Value(weightIn(e.TrafficSplit, m.ID.ValueString()))
+		m.InitialTrafficWeight = types.Float64Value(planning.WeightIn(e.TrafficSplit, m.ID.ValueString()))
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }
@@ -284,16 +284,6 @@ func (r *deploymentResource) ImportState(ctx context.Context, req resource.Impor
 		return
 	}
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("wait_ready"), true)...)
-}
-
-// weightIn is a deployment's weight in a split; 0 when it has none.
-func weightIn(split []api.TrafficWeight, id string) float64 {
-	for _, w := range split {
-		if w.DeploymentID == id {
-			return w.Weight
-		}
-	}
-	return 0
 }
 
 const (

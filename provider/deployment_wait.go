@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 )
 
 const (
@@ -139,7 +140,7 @@ func (r *deploymentResource) holder(ctx context.Context, endpoint, id string) (a
 		return active, err
 	}
 	e, err := r.engine.client.GetEndpoint(ctx, endpoint)
-	if err != nil || weightIn(e.TrafficSplit, id) == 0 {
+	if err != nil || planning.WeightIn(e.TrafficSplit, id) == 0 {
 		return api.Rollout{}, err
 	}
 	return active, nil

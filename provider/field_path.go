@@ -42,9 +42,6 @@ func topLevel(p path.Path) path.Path {
 	return p
 }
 
-// subject is a wire field in the words of HCL, for findings.
-func subject(field string) string { return snake(declared(field)) }
-
 // declared is a wire field as HCL has it: what travels under the key sluice stands
 // beside the rest.
 func declared(field string) string { return strings.TrimPrefix(field, "sluice.") }

@@ -1,7 +1,8 @@
 package provider
 
 import (
-	"math"
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -33,75 +34,43 @@ var (
 )
 
 // planSchemaVersion is the version of the shape of facts, journey and findings, whose
-// JSON schemas stand in docs/schemas. A change that takes something away, or gives it
-// another meaning, raises it; one that adds something does not.
-const planSchemaVersion = 1
+// JSON schemas stand in docs/schemas.
+const planSchemaVersion = planning.ShownVersion
 
 func seconds(d time.Duration) types.Float64 { return types.Float64Value(d.Seconds()) }
 
-// journeyValue is the way, step by step. A wait's reason stands where it is new: all
-// steps of a journey mostly share one, and a reviewer reads it once.
-func journeyValue(j planning.Journey) types.List {
-	steps, said := make([]attr.Value, 0, len(j.Steps)), ""
-	for _, st := range j.Steps {
-		reason := types.StringNull()
-		if st.WaitReason != said {
-			said, reason = st.WaitReason, types.StringValue(st.WaitReason)
-		}
-		steps = append(steps, types.ObjectValueMust(journeyType.AttrTypes, map[string]attr.Value{
-			"step": types.Int64Value(int64(st.Number)), "traffic_percent": types.Int64Value(int64(st.TrafficPercent)),
-			"delta_percent": types.Int64Value(int64(st.DeltaPercent)), "target_replicas": optionalInt(st.TargetReplicas),
-			"source_replicas": optionalInt(st.SourceReplicas), "scale_up": optionalInt(st.ScaleUp),
-			"wait_asked_seconds": seconds(st.AskedWait), "wait_seconds": seconds(st.Wait), "wait_reason": reason,
-			"starts_at_seconds": seconds(st.StartsAt), "least_seconds": seconds(st.Least), "gated": types.BoolValue(st.Gated),
-		}))
+// objectFrom makes an object of a struct whose fields are tagged with the attributes'
+// names. The shapes are the planner's, so that every door shows the same. Nothing cancels a
+// conversion of plain values.
+//
+//nolint:contextcheck // see above
+func objectFrom(t types.ObjectType, v any) types.Object {
+	o, diags := types.ObjectValueFrom(context.Background(), t.AttrTypes, v)
+	if diags.HasError() {
+		panic(fmt.Sprintf("%T has the attributes of its type: %v", v, diags))
 	}
-	return types.ListValueMust(journeyType, steps)
+	return o
 }
 
-func factsValue(j planning.Journey) types.Object {
-	t := j.Totals
-	needed, window := 0.0, time.Duration(0)
-	for _, g := range j.Gates {
-		needed, window = max(needed, g.RequestsPerSecond), max(window, g.Window)
+func listFrom[T any](t types.ObjectType, items []T) types.List {
+	values := make([]attr.Value, 0, len(items))
+	for _, item := range items {
+		values = append(values, objectFrom(t, item))
 	}
-	asked := time.Duration(0)
-	if len(j.Steps) > 0 {
-		asked = j.Steps[0].AskedWait
-	}
-	return types.ObjectValueMust(factsType.AttrTypes, map[string]attr.Value{
-		"schema_version": types.Int64Value(planSchemaVersion), "wait_asked_seconds": seconds(asked), "expected_duration_seconds": types.Float64Null(),
-		"strategy": types.StringValue(string(j.Strategy)), "step_count": optionalInt(t.StepCount),
-		"first_step_percent":     types.Int64Value(int64(t.FirstStepPercent)),
-		"max_step_delta_percent": types.Int64Value(int64(t.MaxStepDelta)), "ungated_percent": types.Int64Value(int64(t.UngatedPercent)),
-		"gate_count": types.Int64Value(int64(t.GateCount)), "has_gate": types.BoolValue(t.GateCount > 0),
-		"wait_seconds": seconds(t.Soak), "least_duration_seconds": seconds(t.LeastDuration), "wait_limit_seconds": seconds(t.WaitLimit),
-		"final_source_replicas": types.Int64Value(int64(t.FinalSourceReplicas)), "final_target_replicas": optionalInt(t.FinalTargetReplicas),
-		"largest_scale_up": optionalInt(t.LargestScaleUp), "longest_window_seconds": seconds(window), "requests_per_second_needed": types.Float64Value(math.Ceil(needed*1000-1e-6) / 1000),
-		"holds_source": types.BoolValue(t.HoldsSource), "circuit_breaker_rules": types.Int64Value(int64(len(j.Breaker))), "circuit_breaker_signed_by": optionalString(t.BreakerSignedBy),
-	})
+	return types.ListValueMust(t, values)
 }
+
+func journeyValue(j planning.Journey) types.List {
+	return listFrom(journeyType, planning.ShownSteps(j))
+}
+
+func factsValue(j planning.Journey) types.Object { return objectFrom(factsType, planning.FactsOf(j)) }
 
 func findingsValue(j planning.Journey) types.List {
-	found := make([]attr.Value, 0, len(j.Findings))
-	for _, f := range j.Findings {
-		found = append(found, findingValue(f, findingSubject(j, f)))
-	}
-	return types.ListValueMust(findingType, found)
+	return listFrom(findingType, planning.ShownFindings(j))
 }
 
 // findingValue is a finding about a subject in the words of HCL.
 func findingValue(f planning.Finding, subject string) attr.Value {
-	return types.ObjectValueMust(findingType.AttrTypes, map[string]attr.Value{
-		"code": types.StringValue(string(f.Code)), "severity": types.StringValue(string(f.Severity)), "subject": types.StringValue(subject),
-		"message": types.StringValue(f.Message), "remedy": types.StringValue(f.Remedy),
-	})
-}
-
-// findingSubject is a finding's place in the words of HCL.
-func findingSubject(j planning.Journey, f planning.Finding) string {
-	if f.Subject == "strategy" && j.Strategy == "BLUE_GREEN" {
-		return "blue_green"
-	}
-	return subject(f.Subject)
+	return objectFrom(findingType, f.Shown(subject))
 }

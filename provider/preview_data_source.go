@@ -159,7 +159,7 @@ func (d *previewDataSource) read(ctx context.Context, m *previewModel, asked api
 	}
 	m.TrafficSplit, m.LockHolder, m.Drift = sharesValue(ep), holderValue(active, found), types.ObjectNull(driftType.AttrTypes)
 	if asked.SourceDeploymentID == "" {
-		source, err := sourceIn(ep, asked.TargetDeploymentID)
+		source, err := planning.SourceIn(ep, asked.TargetDeploymentID)
 		if err != nil { // as after the rollout has completed: a fact, like what the engine refuses
 			m.SourceDeploymentID = types.StringNull()
 			m.refused(spec, &api.Error{Message: err.Error()}, t)

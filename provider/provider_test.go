@@ -258,17 +258,17 @@ func TestAdoptionTellsTheSameSpecFromAnother(t *testing.T) {
 	digest := planning.DigestOf(spec)
 	live := api.Rollout{SourceDeploymentID: "dep_a", TargetDeploymentID: "dep_b", Strategy: "ROLLOUT_STRATEGY_TYPE_CANARY",
 		Status: api.RolloutStatus{Steps: []api.RolloutStep{{TargetTrafficPercent: 10}, {TargetTrafficPercent: 100}}}}
-	require.True(t, isSame(live, spec, digest), "a hosted engine shows pair, strategy and ladder")
+	require.True(t, planning.SameRollout(live, spec, digest), "a hosted engine shows pair, strategy and ladder")
 	live.Sluice = &api.RolloutExtra{Digest: "sha256:other"}
-	require.False(t, isSame(live, spec, digest))
+	require.False(t, planning.SameRollout(live, spec, digest))
 	live.Sluice.Digest = digest
-	require.True(t, isSame(live, spec, digest))
+	require.True(t, planning.SameRollout(live, spec, digest))
 	live.Sluice = &api.RolloutExtra{Spec: &spec}
 	asked := spec
 	asked.SourceDeploymentID = ""
-	require.True(t, isSame(live, asked, planning.DigestOf(asked)))
+	require.True(t, planning.SameRollout(live, asked, planning.DigestOf(asked)))
 	live.Sluice, live.Status.Steps = nil, live.Status.Steps[1:]
-	require.False(t, isSame(live, spec, digest))
+	require.False(t, planning.SameRollout(live, spec, digest))
 }
 
 func TestSettingsPreferTheBlockThenSluiceThenTogether(t *testing.T) {

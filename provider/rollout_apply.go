@@ -90,7 +90,7 @@ type held struct {
 	by       api.Rollout
 }
 
-func (h *held) Error() string { return heldBy(h.endpoint, h.by) }
+func (h *held) Error() string { return planning.HeldBy(h.endpoint, h.by) }
 
 // noSource is the refusal of a create whose source cannot be inferred.
 type noSource struct{ why error }
@@ -126,7 +126,7 @@ func (r *rolloutResource) acquire(ctx context.Context, endpoint string, spec api
 		return ended, err
 	}
 	if spec.SourceDeploymentID == "" {
-		if spec.SourceDeploymentID, err = sourceIn(ep, spec.TargetDeploymentID); err != nil {
+		if spec.SourceDeploymentID, err = planning.SourceIn(ep, spec.TargetDeploymentID); err != nil {
 			return api.Rollout{}, &noSource{err}
 		}
 	}
@@ -151,21 +151,14 @@ func (r *rolloutResource) acquire(ctx context.Context, endpoint string, spec api
 }
 
 // endedAs finds the newest rollout of an endpoint when it is of this very spec and over
-// in a way that a create must not repeat. A CANCELED one is a person's decision about the
-// spec: no apply starts it again by itself. A COMPLETED one whose target serves alone is
-// what an apply made whose state was lost when it was killed.
+// in a way that a create must not repeat.
 func (e *engine) endedAs(ctx context.Context, ep api.Endpoint, spec api.RolloutSpec, digest string) (api.Rollout, bool, error) {
-	var newest api.Rollout
-	for r, err := range e.client.Rollouts(ctx, ep.ID, "") {
-		if err != nil {
-			return api.Rollout{}, false, err
-		}
-		if r.CreatedAt.After(newest.CreatedAt.Time) {
-			newest = r
-		}
+	all, err := engineclient.Collect(e.client.Rollouts(ctx, ep.ID, ""))
+	if err != nil {
+		return api.Rollout{}, false, err
 	}
-	over := newest.State == engineclient.StateCanceled || newest.State == engineclient.StateCompleted && servesAlone(ep, spec.TargetDeploymentID)
-	return newest, over && isSame(newest, spec, digest), nil
+	ended, ok := planning.EndedAs(ep, all, spec, digest)
+	return ended, ok, nil
 }
 
 // create posts the spec. An idempotency key whose rollout was deleted since answers
@@ -191,7 +184,7 @@ func (r *rolloutResource) adopt(ctx context.Context, endpoint string, spec api.R
 			return api.Rollout{}, "", err
 		}
 		if !engineclient.Terminal(live.State) {
-			if isSame(live, spec, digest) {
+			if planning.SameRollout(live, spec, digest) {
 				tflog.Info(ctx, fmt.Sprintf("rollout %s of the same spec is %s: adopting it", live.ID, engineclient.Short(live.State)))
 				return live, "", nil
 			}
@@ -336,7 +329,7 @@ func (r *rolloutResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if !engineclient.Terminal(live.State) && live.State != engineclient.StatePending {
 		if m.DestroyBehavior.ValueString() != destroyCancel {
 			resp.Diagnostics.AddError("Rollout "+id+" is under way and is not destroyed",
-				heldBy(endpoint, live)+" Nothing was changed. Let it end, or cancel it: "+render.DefaultCommand(render.Cancel, endpoint, id)+
+				planning.HeldBy(endpoint, live)+" Nothing was changed. Let it end, or cancel it: "+render.DefaultCommand(render.Cancel, endpoint, id)+
 					". With destroy_behavior = \"cancel\", applied first, a destroy cancels it.")
 			return
 		}

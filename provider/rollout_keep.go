@@ -64,7 +64,7 @@ func (p *rolloutPlanner) ahead(ctx context.Context) {
 	}
 	endpoint, source, target := p.state.EndpointID.ValueString(), p.state.SourceDeploymentID.ValueString(), p.state.TargetDeploymentID.ValueString()
 	ep, err := p.engine.seen.endpoint(ctx, p.engine.client, endpoint)
-	if err != nil || weightIn(ep.TrafficSplit, target) > 0 || weightIn(ep.TrafficSplit, source) <= 0 {
+	if err != nil || planning.WeightIn(ep.TrafficSplit, target) > 0 || planning.WeightIn(ep.TrafficSplit, source) <= 0 {
 		return
 	}
 	for r, err := range p.engine.client.EveryRollout(ctx, endpoint) { // the newest first

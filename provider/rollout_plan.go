@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -19,7 +17,6 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
-	"github.com/sluice-dev/terraform-provider-sluice/internal/wire"
 )
 
 // ModifyPlan makes the plan the product's face: the journey and findings of a new
@@ -218,27 +215,27 @@ func (p *rolloutPlanner) live(ctx context.Context, spec api.RolloutSpec, digest 
 	if found {
 		switch {
 		case p.state != nil:
-		case isSame(active, spec, digest) && p.engine.seen.isKept(active.ID):
+		case planning.SameRollout(active, spec, digest) && p.engine.seen.isKept(active.ID):
 			p.resp.Diagnostics.AddError("Rollout "+active.ID+" is under way and is not replaced",
-				heldBy(endpoint, active)+" A resource has it in the state already, so this is its replacement, or a second block of the same spec. Leave -replace out, or the second block; to start over let it end, or cancel it first: "+render.DefaultCommand(render.Cancel, endpoint, active.ID)+". With destroy_behavior = \"cancel\", applied first, a replacement cancels it.")
-		case isSame(active, spec, digest):
+				planning.HeldBy(endpoint, active)+" A resource has it in the state already, so this is its replacement, or a second block of the same spec. Leave -replace out, or the second block; to start over let it end, or cancel it first: "+render.DefaultCommand(render.Cancel, endpoint, active.ID)+". With destroy_behavior = \"cancel\", applied first, a replacement cancels it.")
+		case planning.SameRollout(active, spec, digest):
 			p.resp.Diagnostics.AddWarning("The apply takes over rollout "+active.ID+", which is under way",
-				heldBy(endpoint, active)+" It is of this very spec, so no second one is started.")
+				planning.HeldBy(endpoint, active)+" It is of this very spec, so no second one is started.")
 		default:
-			p.resp.Diagnostics.AddWarning("The endpoint is held by another rollout", heldBy(endpoint, active)+" The apply is refused before anything is touched while it lasts.")
+			p.resp.Diagnostics.AddWarning("The endpoint is held by another rollout", planning.HeldBy(endpoint, active)+" The apply is refused before anything is touched while it lasts.")
 		}
 		return
 	}
 	if p.state == nil && p.takesIn(ctx, ep, spec, digest) {
 		return
 	}
-	if servesAlone(ep, spec.TargetDeploymentID) {
+	if planning.ServesAlone(ep, spec.TargetDeploymentID) {
 		p.resp.Diagnostics.AddAttributeError(path.Root("target_deployment_id"), "Nothing is left to move: the target serves alone",
 			fmt.Sprintf("Deployment %s is the only one with a weight in the split of endpoint %s, so the start would be refused. Swap the two sides to move traffic away from it, or remove this rollout from the configuration.", spec.TargetDeploymentID, endpoint))
 		return
 	}
 	if spec.SourceDeploymentID == "" {
-		if spec.SourceDeploymentID, err = sourceIn(ep, spec.TargetDeploymentID); err != nil {
+		if spec.SourceDeploymentID, err = planning.SourceIn(ep, spec.TargetDeploymentID); err != nil {
 			p.resp.Diagnostics.AddAttributeWarning(path.Root("source_deployment_id"), "The source cannot be inferred now", sentence(err.Error()))
 			return
 		}
@@ -306,13 +303,6 @@ func (p *rolloutPlanner) sides(ctx context.Context, endpoint string, spec api.Ro
 	return ep, ok
 }
 
-// servesAlone reports whether a deployment is the only one with a weight.
-func servesAlone(ep api.Endpoint, id string) bool {
-	return weightIn(ep.TrafficSplit, id) > 0 && !slices.ContainsFunc(ep.TrafficSplit, func(w api.TrafficWeight) bool {
-		return w.Weight > 0 && w.DeploymentID != id
-	})
-}
-
 // tellSource names an inferred source. It stays unknown in the plan: somebody may
 // move traffic before the apply, which would then be inconsistent with its plan.
 func (p *rolloutPlanner) tellSource(ctx context.Context, endpoint, source string) {
@@ -349,56 +339,4 @@ func (p *rolloutPlanner) destroy() {
 	p.resp.Diagnostics.AddWarning("Destroying rollout "+id+" will be refused while it is under way",
 		fmt.Sprintf("It is %s with %d%% on the target and holds endpoint %s. Let it end, cancel it (%s), or set destroy_behavior = \"cancel\".",
 			state, percent, s.EndpointID.ValueString(), render.DefaultCommand(render.Cancel, s.EndpointID.ValueString(), id)))
-}
-
-// isSame reports whether an open rollout is the one that a spec asks for: by the
-// digest that it carries, or, where the engine keeps none, by what it shows.
-func isSame(r api.Rollout, spec api.RolloutSpec, digest string) bool {
-	if r.Sluice != nil && r.Sluice.Digest != "" {
-		return r.Sluice.Digest == digest
-	}
-	if r.TargetDeploymentID != spec.TargetDeploymentID || (spec.SourceDeploymentID != "" && r.SourceDeploymentID != spec.SourceDeploymentID) {
-		return false
-	}
-	if r.Sluice != nil && r.Sluice.Spec != nil {
-		told := *r.Sluice.Spec
-		if spec.SourceDeploymentID == "" {
-			told.SourceDeploymentID = ""
-		}
-		return planning.DigestOf(told) == planning.DigestOf(spec)
-	}
-	asked, _ := wire.SpecFromAPI(spec)
-	return shortEnum(api.PrefixStrategy, r.Strategy) == string(asked.Strategy) && sameLadder(r, asked)
-}
-
-func sameLadder(r api.Rollout, s rollout.Spec) bool {
-	if len(s.Steps) == 0 {
-		return true
-	}
-	if len(s.Steps) != len(r.Status.Steps) {
-		return false
-	}
-	for i, st := range s.Steps {
-		if r.Status.Steps[i].TargetTrafficPercent != st.Percent {
-			return false
-		}
-	}
-	return true
-}
-
-// sourceIn finds the one deployment of an endpoint that serves and is not the target.
-func sourceIn(ep api.Endpoint, target string) (string, error) {
-	var serving []string
-	for _, w := range ep.TrafficSplit {
-		if w.Weight > 0 && w.DeploymentID != target {
-			serving = append(serving, w.DeploymentID)
-		}
-	}
-	switch len(serving) {
-	case 1:
-		return serving[0], nil
-	case 0:
-		return "", fmt.Errorf("no deployment of endpoint %s other than the target has a weight in its split, so there is no traffic to move", ep.ID)
-	}
-	return "", fmt.Errorf("several deployments of endpoint %s serve (%s); name the source", ep.ID, strings.Join(serving, ", "))
 }

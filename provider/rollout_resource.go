@@ -2,9 +2,7 @@ package provider
 
 import (
 	"context"
-	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -179,46 +177,13 @@ func conditionValue(c *api.Condition) types.Object {
 	if c == nil {
 		return types.ObjectNull(conditionType.AttrTypes)
 	}
-	rows := make([]attr.Value, 0, len(c.Metrics))
-	for _, row := range c.Metrics {
-		rows = append(rows, rowValue(row))
-	}
-	return types.ObjectValueMust(conditionType.AttrTypes, map[string]attr.Value{
-		"category": types.StringValue(shortEnum(api.PrefixCategory, c.Category)), "message": types.StringValue(c.Message),
-		"at_step": types.Int64Value(int64(c.AtStep) + 1), "observed_at": types.StringValue(c.ObservedAt.UTC().Format(time.RFC3339Nano)),
-		"metrics": types.ListValueMust(rowType, rows),
-	})
-}
-
-func rowValue(row api.MetricRow) types.Object {
-	v := map[string]attr.Value{
-		"name": types.StringValue(row.Name), "percentile": optionalInt(row.Percentile),
-		"verdict": optionalString(shortEnum(api.PrefixVerdict, row.Verdict)), "check": optionalString(shortEnum(api.PrefixCheck, row.Check)),
-		"target_value": types.Float64PointerValue(row.TargetValue), "source_value": types.Float64PointerValue(row.SourceValue),
-		"max_regression_percent": types.Float64PointerValue(row.MaxRegressionPercent), "threshold": types.Float64PointerValue(row.Threshold),
-		"regression_percent": types.Float64Null(), "target_samples": types.Int64Null(), "source_samples": types.Int64Null(), "samples_needed": types.Int64Null(),
-	}
-	if x := row.Sluice; x != nil {
-		v["regression_percent"] = types.Float64PointerValue(x.RegressionPercent)
-		v["target_samples"] = types.Int64Value(int64(x.TargetSamples))
-		v["source_samples"] = types.Int64Value(int64(x.SourceSamples))
-		v["samples_needed"] = types.Int64Value(int64(x.SamplesNeeded))
-	}
-	return types.ObjectValueMust(rowType.AttrTypes, v)
+	return objectFrom(conditionType, planning.ConditionOf(c))
 }
 
 func inEffectValue(r api.Rollout) types.Object {
-	x := r.Sluice
-	if x == nil {
+	told := planning.InEffectOf(r)
+	if told == nil {
 		return types.ObjectNull(inEffectType.AttrTypes)
 	}
-	wait := types.Float64Null()
-	if x.Soak != nil {
-		wait = seconds(time.Duration(*x.Soak))
-	}
-	return types.ObjectValueMust(inEffectType.AttrTypes, map[string]attr.Value{
-		"wait_seconds": wait, "seed_percent": types.Int64Value(int64(x.SeedPercent)),
-		"final_source_replicas": types.Int64Value(int64(x.FinalSource)), "final_target_replicas": types.Int64Value(int64(x.FinalTarget)),
-		"step_count": types.Int64Value(int64(r.Status.TotalSteps)),
-	})
+	return objectFrom(inEffectType, told)
 }

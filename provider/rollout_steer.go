@@ -10,100 +10,41 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
 
 // Values of desired_state.
 const (
-	wantCompleted = "completed"
-	wantPaused    = "paused"
-	wantPromoted  = "promoted"
-	wantCanceled  = "canceled"
+	wantCompleted = planning.WantCompleted
+	wantPaused    = planning.WantPaused
+	wantPromoted  = planning.WantPromoted
+	wantCanceled  = planning.WantCanceled
 )
 
 // steering is what an apply does to a rollout beside waiting for it.
-type steering int
+type steering planning.Control
 
 const (
-	justWait steering = iota
-	nothing           // what is wanted is there: not even a wait
-	sendPause
-	sendResume
-	sendPromote
-	sendCancel
+	justWait    = steering(planning.JustWait)
+	nothing     = steering(planning.Nothing) // what is wanted is there: not even a wait
+	sendPause   = steering(planning.SendPause)
+	sendResume  = steering(planning.SendResume)
+	sendPromote = steering(planning.SendPromote)
+	sendCancel  = steering(planning.SendCancel)
 )
 
-// steer decides from the state and what is asked now. Resume and promote follow from
-// a change of the configuration and not from what it says: an apply that runs again,
-// as a pipeline does, never lifts a park that came after the decision. refused says
-// why what is asked cannot be.
+// steer decides from the state and what is asked now. refused says why what is asked
+// cannot be.
 func steer(was, asked rolloutModel) (s steering, refused string) {
-	state, before, want := rollout.State(was.State.ValueString()), orElse(was.DesiredState.ValueString(), wantCompleted), asked.DesiredState.ValueString()
-	changed := before != want
-	resume := !asked.ResumeToken.IsNull() && !asked.ResumeToken.Equal(was.ResumeToken) || changed && before == wantPaused && want == wantCompleted
-	over := fmt.Sprintf("Rollout %s is %s, which is final. To go on, or back, change the spec: that is a new rollout.", was.ID.ValueString(), state)
-	switch {
-	case state == rollout.Pending && want != wantCompleted:
-		return justWait, "The rollout has not started. Let an apply start it, or destroy it: there is nothing to undo."
-	case want == wantPaused:
-		return steerToPause(state, changed, resume, over)
-	case want == wantCanceled:
-		return steerToCancel(state, changed, over)
-	case want == wantPromoted && changed:
-		return steerToPromote(state, over)
-	case state == rollout.Canceled:
-		if changed || resume {
-			return nothing, over + " Somebody decided against this spec, so it is not started again by itself; on purpose: leave desired_state out and apply with -replace=ADDRESS."
-		}
-		return nothing, ""
-	case state.Terminal():
-		return nothing, ""
-	case resume && (state.Parked() || state == rollout.Pausing):
-		return sendResume, ""
-	}
-	return justWait, ""
-}
-
-func steerToPause(state rollout.State, changed, resume bool, over string) (steering, string) {
-	switch {
-	case resume:
-		return nothing, "desired_state = \"paused\" and a new resume_token contradict each other. Leave one of them as it was."
-	case state.Terminal() && changed:
-		return nothing, over
-	case state == rollout.Cancelling && changed:
-		return justWait, "The rollout is being cancelled; it cannot be paused any more."
-	case state.Terminal(), state == rollout.Paused:
-		return nothing, ""
-	case state == rollout.Pausing, state == rollout.Cancelling:
-		return justWait, ""
-	}
-	return sendPause, "" // also in SYSTEM_PAUSED: it ends the engine's own retries
-}
-
-func steerToCancel(state rollout.State, changed bool, over string) (steering, string) {
-	switch {
-	case state == rollout.Completed && changed:
-		return nothing, over
-	case state.Terminal():
-		return nothing, ""
-	case state == rollout.Cancelling:
-		return justWait, ""
-	}
-	return sendCancel, ""
-}
-
-func steerToPromote(state rollout.State, over string) (steering, string) {
-	if state == rollout.Completed {
-		return nothing, ""
-	}
-	if state.Terminal() {
-		return nothing, over
-	}
-	if state == rollout.Pausing || state == rollout.Cancelling {
-		return justWait, fmt.Sprintf("The rollout is %s now, in which it cannot be promoted. Plan again in a moment.", state)
-	}
-	return sendPromote, ""
+	c, refused := planning.ControlFor(planning.Wish{
+		ID: was.ID.ValueString(), State: rollout.State(was.State.ValueString()),
+		Before: orElse(was.DesiredState.ValueString(), wantCompleted), Want: asked.DesiredState.ValueString(),
+		NewToken: !asked.ResumeToken.IsNull() && !asked.ResumeToken.Equal(was.ResumeToken),
+		Again:    "leave desired_state out and apply with -replace=ADDRESS",
+	})
+	return steering(c), refused
 }
 
 // tell says in the plan what the apply will send.
@@ -124,22 +65,10 @@ func (s steering) tell(was rolloutModel) (title, detail string) {
 	return "", ""
 }
 
-// isThere reports whether a control would change nothing: its effect was reached, by
-// an earlier try whose answer was lost or by somebody else.
+// isThere reports whether a control would change nothing.
 func (s steering) isThere(r api.Rollout) bool {
-	switch s {
-	case sendPause:
-		return r.State == engineclient.StatePaused || r.State == engineclient.StatePausing
-	case sendResume:
-		return r.State == engineclient.StateRunning || r.State == engineclient.StateStabilizing || r.State == engineclient.StateCompleted
-	case sendPromote:
-		last := r.CurrentStep != nil && *r.CurrentStep == r.Status.TotalSteps-1
-		return r.State == engineclient.StateCompleted || last && (r.State == engineclient.StateRunning || r.State == engineclient.StateStabilizing)
-	case sendCancel:
-		return r.State == engineclient.StateCancelling || r.State == engineclient.StateCanceled
-	case justWait, nothing:
-	}
-	return true
+	last := r.CurrentStep != nil && *r.CurrentStep == r.Status.TotalSteps-1
+	return planning.Control(s).IsThere(planning.StateOf(r), last)
 }
 
 // stands reports whether a rollout is still where the plan showed it, as far as that
@@ -260,7 +189,7 @@ func (r *rolloutResource) timedOut(ctx context.Context, m *rolloutModel, live ap
 
 // addSteerRefusal reports a control that was not sent or not taken.
 func addSteerRefusal(diags *diag.Diagnostics, s steering, id string, err error) {
-	verb := map[steering]string{sendPause: "pause", sendResume: "resume", sendPromote: "promote", sendCancel: "cancel"}[s]
+	verb := planning.Control(s).String()
 	var refused *api.Error
 	if errors.As(err, &refused) || engineclient.IsUnreachable(err) || errors.Is(err, context.Canceled) {
 		addRefusal(diags, verb+" rollout "+id, err)

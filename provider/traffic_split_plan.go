@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
 
@@ -186,7 +187,7 @@ func (p *splitPlanner) held(ctx context.Context, endpoint string) {
 		return
 	}
 	p.resp.Diagnostics.AddAttributeError(path.Root("weights"), "The split is locked by rollout "+holder.ID,
-		heldBy(endpoint, holder)+" It moves this split. Let it end, or cancel it, and plan again: "+render.DefaultCommand(render.Cancel, endpoint, holder.ID))
+		planning.HeldBy(endpoint, holder)+" It moves this split. Let it end, or cancel it, and plan again: "+render.DefaultCommand(render.Cancel, endpoint, holder.ID))
 }
 
 // change refuses to undo a finished rollout, and warns of what takes effect at once.

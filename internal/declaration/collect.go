@@ -18,6 +18,7 @@ const (
 	resourceNode nodeKind = "resource"
 	dataNode     nodeKind = "data"
 	outputNode   nodeKind = "output"
+	checkNode    nodeKind = "check"
 )
 
 // nodeID names a node.
@@ -34,7 +35,7 @@ func (n nodeID) String() string {
 		return n.typ + "." + n.name
 	case dataNode:
 		return "data." + n.typ + "." + n.name
-	case variableNode, localNode, outputNode:
+	case variableNode, localNode, outputNode, checkNode:
 	}
 	return string(n.kind) + "." + n.name
 }
@@ -60,13 +61,14 @@ type module struct {
 	nodes  []*node
 	byID   map[nodeID]*node
 	moves  []Move
+	unread []Check // that are not evaluated here
 	blocks int
 	report *reporter
 }
 
 // tolerated are blocks that mean something to Terraform only and change nothing
 // about what is declared.
-var tolerated = []string{"terraform", "provider", "check"}
+var tolerated = []string{"terraform", "provider"}
 
 // collect sorts the blocks of parsed files.
 func collect(report *reporter, files []*hclsyntax.Body) *module {
@@ -90,7 +92,7 @@ func (m *module) take(b *hclsyntax.Block) {
 	if slices.Contains(tolerated, b.Type) {
 		return
 	}
-	labels, known := map[string]int{"variable": 1, "locals": 0, "output": 1, "resource": 2, "data": 2, "moved": 0, "module": 1, "import": 0, "removed": 0, "ephemeral": 2, "action": 2}[b.Type]
+	labels, known := map[string]int{"variable": 1, "locals": 0, "output": 1, "resource": 2, "data": 2, "moved": 0, "check": 1, "module": 1, "import": 0, "removed": 0, "ephemeral": 2, "action": 2}[b.Type]
 	if !known {
 		m.report.refuse(b.TypeRange, fmt.Sprintf("Unknown block %q", b.Type), "", nearest(b.Type, []string{"resource", "variable", "locals", "output", "data", "terraform", "provider", "moved", "check"}))
 		return
@@ -118,6 +120,8 @@ func (m *module) take(b *hclsyntax.Block) {
 		m.data(b)
 	case "moved":
 		m.moved(b)
+	case "check":
+		m.checkBlock(b)
 	case "import", "removed":
 		m.report.add(Note, b.DefRange(), fmt.Sprintf("%s blocks speak of Terraform's state", b.Type), "This one is left out.", "")
 	case "module", "ephemeral", "action":

@@ -64,7 +64,7 @@ func (d *declarer) run(ordered []*node) {
 
 func (d *declarer) declare(i *instance, at int, needs []Address) {
 	b := &reading{declarer: d, instance: i, index: at}
-	block := Block{Address: i.address, Range: i.places.header, DependsOn: needs}
+	block := Block{Address: i.address, Range: i.places.header, DependsOn: needs, Attributes: attributesOf(i)}
 	if a, ok := i.node.body.Attributes["provider"]; ok {
 		if t, diags := hcl.AbsTraversalForExpr(a.Expr); !diags.HasErrors() {
 			block.Provider = traversalText(t)

@@ -36,12 +36,13 @@ type evaluator struct {
 	standIn   standIn
 	only      *Ref // the one with a token; nil for all
 	assigned  map[string]assigned
-	ids       map[Ref]string
+	known     map[Ref]cty.Value
 	values    map[nodeID]cty.Value
 	instances map[nodeID][]*instance
 	expanded  map[nodeID][]*instance // of the first evaluation, for the second
 	total     int
 	outputs   []Output
+	checks    []Check
 }
 
 // instance is one thing that a resource block declares.
@@ -105,6 +106,8 @@ func (e *evaluator) run(ordered []*node) {
 			e.values[n.id] = e.resource(n)
 		case outputNode:
 			e.output(n)
+		case checkNode:
+			e.check(n)
 		}
 	}
 }
@@ -140,7 +143,7 @@ func (e *evaluator) context(n *node, scope map[string]cty.Value) *hcl.EvalContex
 			data[id.typ][id.name] = v
 		case resourceNode:
 			put(id.typ, id.name, v)
-		case variableNode, localNode, outputNode:
+		case variableNode, localNode, outputNode, checkNode:
 			put(string(id.kind), id.name, v)
 		}
 	}
@@ -197,6 +200,7 @@ func (e *evaluator) output(n *node) {
 		return
 	}
 	v, marks := v.UnmarkDeep()
+	out.Value = v
 	if _, is := marks[secret{}]; is && !out.Sensitive {
 		e.report.refuse(a.Expr.Range(), fmt.Sprintf("Output %q shows a sensitive value", n.id.name), "", "write sensitive = true into the output")
 		out.Sensitive = true
@@ -298,11 +302,11 @@ func (e *evaluator) filled(i *instance, a attribute, v cty.Value) cty.Value {
 }
 
 func (e *evaluator) engineValue(r Ref, f form) cty.Value {
+	if v, ok := e.known[r]; ok {
+		return v
+	}
 	if f.cty() != cty.String {
 		return cty.UnknownVal(f.cty()).Mark(r)
-	}
-	if id, ok := e.ids[r]; ok {
-		return cty.StringVal(id)
 	}
 	if e.standIn == tokens && (e.only == nil || *e.only == r) {
 		return cty.StringVal(token(r))

@@ -2,6 +2,7 @@ package declaration
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -16,8 +17,9 @@ type Options struct {
 	Assign []Assignment
 	// Environ is an environment as os.Environ gives it; TF_VAR_name is read.
 	Environ []string
-	// Known are values that an engine has given already, mostly ids.
-	Known map[Ref]string
+	// Known are values that an engine has given already: ids, and whatever else it tells
+	// of what stands.
+	Known map[Ref]cty.Value
 	// Timings of the engine, whose shortest window a gate must keep. Without them
 	// that one rule is not checked.
 	Timings *rollout.Timings
@@ -118,13 +120,14 @@ func understand(report *reporter, bodies []*hclsyntax.Body, files []File, option
 	d := &declarer{report: report, timings: timingsOf(options), meaning: meaning, passed: again(nil), alone: map[Ref]*evaluator{}}
 	d.again = func(only Ref) *evaluator { return again(&only) }
 	d.run(ordered)
-	d.set.Moves = m.moves
+	d.set.Moves, d.set.Written = m.moves, m.written()
+	d.set.Variables, d.set.Checks = meaning.variables(), slices.Concat(meaning.checks, m.unread)
 	d.across()
 	return d.set
 }
 
-func newEvaluator(m *module, report *reporter, in standIn, values map[string]assigned, ids map[Ref]string) *evaluator {
-	return &evaluator{module: m, report: report, standIn: in, assigned: values, ids: ids, values: map[nodeID]cty.Value{}, instances: map[nodeID][]*instance{}}
+func newEvaluator(m *module, report *reporter, in standIn, values map[string]assigned, known map[Ref]cty.Value) *evaluator {
+	return &evaluator{module: m, report: report, standIn: in, assigned: values, known: known, values: map[nodeID]cty.Value{}, instances: map[nodeID][]*instance{}}
 }
 
 func timingsOf(o Options) rollout.Timings {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
@@ -224,7 +225,7 @@ func TestATextMadeFromAnIdIsNotTakenForTheId(t *testing.T) {
 
 func TestKnownIdsTakeThePlaceOfReferences(t *testing.T) {
 	b := Address{Kind: DeploymentKind, Name: "b"}
-	set, ds := LoadFiles([]File{{Name: "main.tf", Bytes: []byte(chat + rolloutHead + "rolling = {}\n}")}}, Options{Known: map[Ref]string{{b, "id"}: "dep_b"}})
+	set, ds := LoadFiles([]File{{Name: "main.tf", Bytes: []byte(chat + rolloutHead + "rolling = {}\n}")}}, Options{Known: map[Ref]cty.Value{{b, "id"}: cty.StringVal("dep_b")}})
 	clean(t, ds)
 	require.Equal(t, Link{ID: "dep_b", Range: set.Rollouts[0].Target.Range}, set.Rollouts[0].Target)
 	require.Equal(t, "dep_b", set.Rollouts[0].Spec.Target)

@@ -1,35 +1,20 @@
 package declaration
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
-
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/stretchr/testify/require"
 	"github.com/zclconf/go-cty/cty"
-
-	"github.com/sluice-dev/terraform-provider-sluice/provider"
 )
 
-// providerSchemas are the schemas as the real provider tells them to Terraform.
-func providerSchemas(t *testing.T) map[string]*tfprotov6.Schema {
+// CompareSchemas holds the schemas of the provider against what is known here. Who calls
+// it stands outside of this package, since the provider plans with it.
+func CompareSchemas(t *testing.T, schemas map[string]*tfprotov6.Schema) {
 	t.Helper()
-	server := providerserver.NewProtocol6(provider.New("test")())()
-	got, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
-	require.NoError(t, err)
-	require.Empty(t, got.Diagnostics)
-	return got.ResourceSchemas
-}
-
-// A file that terraform apply takes is taken here: whatever the provider's schema
-// has, this room knows, with the same need and the same type.
-func TestEveryAttributeOfTheProviderIsKnownHere(t *testing.T) {
-	schemas := providerSchemas(t)
 	for _, kind := range []Kind{EndpointKind, DeploymentKind, RolloutKind} {
 		s, ok := schemas[string(kind)]
 		require.True(t, ok, "the provider has no %s", kind)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
@@ -80,6 +81,9 @@ type Block struct {
 	DependsOn      []Address // direct, in the set's order
 	PreventDestroy bool
 	Provider       string // the provider's alias as written, such as sluice.eu; empty for the default
+	// Attributes has all attributes of the kind, as written or as their defaults are. What
+	// only an engine gives is unknown, what is sensitive is marked (see Secret).
+	Attributes cty.Value
 }
 
 // Endpoint is a sluice_endpoint.
@@ -161,6 +165,7 @@ type Output struct {
 	Description string
 	JSON        string
 	Known       bool
+	Value       cty.Value // without marks; unknown where it is not known
 	Sensitive   bool
 	Range       hcl.Range
 }
@@ -179,6 +184,9 @@ type Set struct {
 	Rollouts    []Rollout
 	Outputs     []Output
 	Moves       []Move
+	Checks      []Check
+	Variables   []Variable // by name
+	Written     []Written  // the resource blocks as they stand in the text
 	Order       []Address
 }
 
