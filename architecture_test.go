@@ -25,6 +25,7 @@ var rooms = map[string][]string{
 	"reconciler/gitsource":         {}, // adaptors of the reconciler's ports know nothing of it
 	"reconciler/gitsource/gittest": {}, // a Git server for the tests of any room: nobody's map has it, so that no product code imports it
 	"reconciler/forge":             {},
+	"reconciler/forge/forgetest":   {"reconciler/forge"}, // a make-believe forge and the suite of the port, for the tests of any room: nobody's map has it
 	"reconciler/journal":           {},
 	"internal/rollout":             {},
 	"internal/declaration":         {"internal/rollout", "internal/api", "internal/wire"}, // a spec goes through the same conversion and checks as the provider's

@@ -18,29 +18,37 @@ import (
 type Forge interface {
 	// Repository reads the repository itself; its ID stays when it is renamed.
 	Repository(ctx context.Context) (Repository, error)
-	// Open lists the open pull requests into a branch, and Closed those that ended at or
-	// after an instant, newest last.
+	// Open lists the open pull requests into a branch, by number, and Closed those that
+	// ended at or after an instant, newest last. A list may lack what only PullRequest
+	// knows: Base is then empty and Mergeable Unknown. One that is no longer in Open
+	// need not be over; PullRequest says what became of it.
 	Open(ctx context.Context, base string) ([]PullRequest, error)
 	Closed(ctx context.Context, base string, since time.Time) ([]PullRequest, error)
 	// PullRequest reads one.
 	PullRequest(ctx context.Context, number int) (PullRequest, error)
-	// Files lists the paths that a pull request touches; a rename has both.
+	// Files lists the paths that a pull request touches, sorted; a rename has both. More
+	// than the forge lists is *Refused, never a part.
 	Files(ctx context.Context, number int) ([]string, error)
 	// Comments lists those of a pull request that were made or changed at or after an
-	// instant, oldest first.
+	// instant, which counts to its second, oldest first.
 	Comments(ctx context.Context, number int, since time.Time) ([]Comment, error)
-	// Comment makes one, EditComment replaces its text.
+	// Comment makes one, EditComment replaces its text. What is longer than Limits says
+	// is *Refused before it is sent.
 	Comment(ctx context.Context, number int, body string) (Comment, error)
 	EditComment(ctx context.Context, number int, id int64, body string) error
-	// React answers a comment with a small sign where the forge has one.
+	// React answers a comment with a small sign; one that is there already is left.
 	React(ctx context.Context, number int, comment int64, sign Sign) error
-	// Reviews lists the newest verdict of each reviewer.
+	// Reviews lists the newest verdict of each reviewer, by name. Where the forge does
+	// not tell which commit was reviewed, Commit is empty: an approval of nothing.
 	Reviews(ctx context.Context, number int) ([]Review, error)
-	// Statuses lists the newest status of each context of a commit; SetStatus adds one.
+	// Statuses lists the newest status of each context of a commit, by context; SetStatus
+	// adds one.
 	Statuses(ctx context.Context, commit string) ([]Status, error)
 	SetStatus(ctx context.Context, commit string, s Status) error
-	// Role is what a user may do in the repository; Teams are those of some names that
-	// the user is a member of, such as "acme/platform".
+	// Role is what a user may do in the repository, None for one who is no member; Teams
+	// are those of some names that the user is a member of, such as "acme/platform". A
+	// look-up that fails, or a team that the token cannot see, is an error and never an
+	// answer.
 	Role(ctx context.Context, user string) (Role, error)
 	Teams(ctx context.Context, user string, of []string) ([]string, error)
 	// Limits of this forge.
@@ -74,7 +82,7 @@ type PullRequest struct {
 	Head        string // commit
 	HeadRef     string // branch
 	Fork        bool   // the head is in another repository
-	Base        string // commit of the base branch
+	Base        string // commit of the base branch when the forge last looked; it may have moved on
 	BaseRef     string
 	MergeCommit string    // of a merged one
 	Mergeable   Mergeable // as far as the forge knows
@@ -183,7 +191,7 @@ type Hook interface {
 // Delivery is what a webhook says happened.
 type Delivery struct {
 	ID          string // the forge's own, for deliveries that come twice
-	Kind        string // push, pull_request, comment, review, ping, or the forge's word
+	Kind        string // push, pull_request, comment, review, ping, the forge's own word, or unknown
 	Repository  string // owner/name
 	Ref         string // of a push
 	PullRequest int    // 0 for none
@@ -202,13 +210,16 @@ func (l *Limited) Error() string {
 // Refused is an answer that a repetition would not change: a wrong token, a missing
 // right, a thing that is not there, an input that is not taken.
 type Refused struct {
-	Status int // HTTP
+	Status int // HTTP; 0 when it was not even sent
 	What   string
 	Hint   string
 }
 
 func (r *Refused) Error() string {
 	text := fmt.Sprintf("%s: the forge answered %d", r.What, r.Status)
+	if r.Status == 0 {
+		text = r.What + ": not sent to the forge"
+	}
 	if r.Hint != "" {
 		text += "; " + r.Hint
 	}
