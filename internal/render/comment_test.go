@@ -134,6 +134,33 @@ var nasty = []string{
 	"\u202e", "\u200b", "\u2028", "\x00", "\xff", "3f2a91c04be7", "ABC-123", "- [ ] a", "    code", "\t", "<http://x.example>", "<a@b.example>", "x:y", "//x", "(", ")", "…", "!", "!!", "![", "](", "\"", "'", "x@y",
 }
 
+func FuzzComment(f *testing.F) {
+	f.Add(hostileName)
+	for _, s := range nasty {
+		f.Add(s)
+	}
+	stages := []Stage{Planned, Following, Superseded, Closed}
+	shapes := map[Stage]string{}
+	f.Fuzz(func(t *testing.T, s string) {
+		if strings.TrimSpace(Inert(s)) == "" {
+			return
+		}
+		for _, stage := range stages {
+			if shapes[stage] == "" {
+				shapes[stage] = requireInert(t, Comment(hostileSheet(t, "plain", stage), 1<<24))
+			}
+			require.Equal(t, shapes[stage], requireInert(t, Comment(hostileSheet(t, s, stage), 1<<24)))
+		}
+	})
+}
+
+func TestAnAnswerIsInert(t *testing.T) {
+	got := Answer([]string{`there is no verb "@team"; did you mean help?`, "/approve #12"}, "/sluice help\n```")
+	require.Equal(t, "\nthere is no verb \"`@team`\"; did you mean help?\n\n`/approve` `#12`\n\n````\n/sluice help\n```\n````\n", got)
+	requireInert(t, got)
+	require.Empty(t, Answer(nil, ""))
+}
+
 func TestAHundredEndpointsFitIntoOneComment(t *testing.T) {
 	for name, one := range map[string]Sheet{"plan": planSheet(), "live": soakingSheet(t), "parked": parkedSheet(t, rollout.MetricRegression), "digest": digestSheet()} {
 		s := manySheet(t, 100, one)
