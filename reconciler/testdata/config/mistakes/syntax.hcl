@@ -1,0 +1,3 @@
+engine {
+  url = "https://engine.example.com
+}
