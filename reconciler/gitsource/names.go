@@ -22,7 +22,7 @@ func hostile(name string) string {
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return "has a control character in its name"
 	case strings.ContainsFunc(name, invisible):
-		return "has an invisible or direction-changing character in its name"
+		return "has an invisible or unknown character in its name"
 	case gitFolder(name):
 		return "has the name of Git's own folder"
 	case len(name) > 255:
@@ -31,8 +31,9 @@ func hostile(name string) string {
 	return ""
 }
 
-// invisible are format characters: zero width, direction marks and the like.
-func invisible(r rune) bool { return unicode.Is(unicode.Cf, r) }
+// invisible are format characters (zero width, direction marks), blanks other than the
+// plain one, and what this program's Unicode does not know.
+func invisible(r rune) bool { return !unicode.IsPrint(r) }
 
 // gitFolder tells .git in the spellings of systems that fold case, drop dots and
 // spaces at the end, keep streams, or have short names.

@@ -121,10 +121,6 @@ func (c *rawCommit) continued(payload *strings.Builder, of, line string) {
 // header takes one header and says which must come next; empty when all are there.
 func (c *rawCommit) header(key, value, wants string) (string, error) {
 	switch key {
-	case "tree", "author", "committer":
-		if key != wants {
-			return "", fmt.Errorf("its header %s is out of place", key)
-		}
 	case "parent":
 		if wants != "author" {
 			return "", errors.New("its header parent is out of place")
@@ -139,6 +135,10 @@ func (c *rawCommit) header(key, value, wants string) (string, error) {
 			return "", errors.New("it has two signatures")
 		}
 		c.signature = []byte(value + "\n")
+	}
+	once := key == "tree" || key == "author" || key == "committer"
+	if key != wants && (once || wants != "") {
+		return "", fmt.Errorf("its header %s is out of place", printable(key))
 	}
 	switch key {
 	case "tree":

@@ -58,7 +58,7 @@ func TestHostileNamesAreRefusedAndNeverLookRemoved(t *testing.T) {
 		`\xff.hcl`:          "has a name that is not UTF-8",
 		`a\u001b[2J.hcl`:    "has a control character in its name",
 		`new\u000aline.hcl`: "has a control character in its name",
-		`b\u202elch.hcl`:    "has an invisible or direction-changing character in its name",
+		`b\u202elch.hcl`:    "has an invisible or unknown character in its name",
 		"..":                "has the name .., which leads out of its folder",
 		".GIT":              "has the name of Git's own folder",
 		"git~1":             "has the name of Git's own folder",
