@@ -21,7 +21,7 @@ const modulePath = "github.com/sluice-dev/terraform-provider-sluice/"
 var rooms = map[string][]string{
 	"":                             {"internal/cli", "internal/render", "provider"},
 	"provider":                     {"internal/planning", "internal/engineclient", "internal/rollout", "internal/api", "internal/render", "internal/wire"},
-	"reconciler":                   {"internal/declaration", "internal/planning", "internal/policy", "internal/engineclient", "internal/render", "internal/api", "internal/rollout", "reconciler/gitsource", "reconciler/forge", "reconciler/journal"},
+	"reconciler":                   {"internal/declaration", "internal/planning", "internal/policy", "internal/engineclient", "internal/render", "internal/api", "internal/rollout", "internal/wire", "reconciler/gitsource", "reconciler/forge", "reconciler/journal"},
 	"reconciler/gitsource":         {}, // adaptors of the reconciler's ports know nothing of it
 	"reconciler/gitsource/gittest": {}, // a Git server for the tests of any room: nobody's map has it, so that no product code imports it
 	"reconciler/forge":             {},
@@ -44,7 +44,7 @@ var rooms = map[string][]string{
 	"internal/probe":               {},
 	"internal/server":              {"internal/engine", "internal/api", "internal/render", "internal/rollout", "internal/wire", "internal/planning"}, // what traffic says of a plan is worked out once, for every door
 	"internal/policy":              {},
-	"internal/render":              {"internal/rollout", "internal/planning", "internal/api", "internal/policy"}, // a verdict is shown at every door
+	"internal/render":              {"internal/rollout", "internal/planning", "internal/declaration", "internal/api", "internal/policy"}, // a verdict is shown at every door
 	"internal/serve": {
 		"internal/engine", "internal/rollout", "internal/api", "internal/store", "internal/fleet", "internal/meter",
 		"internal/gateway", "internal/server", "internal/render", "internal/modelserver",

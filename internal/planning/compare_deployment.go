@@ -86,6 +86,9 @@ func (c *comparison) deploymentFields(change *Change, d declaration.Deployment, 
 		f.text("config", ResourceName(live.Config, "configs"), d.Config, before.Config, replaces)
 	}
 	c.bounds(f, d, before, live, home)
+	if w := d.InitialTrafficWeight; w.Value > 0 && len(home.TrafficSplit) == 0 && len(home.Rollouts) == 0 {
+		f.add("initial_traffic_weight", 0, w.Value, w.Unknown, false, updates) // a create was cut off before it
+	}
 }
 
 // bounds compares replica bounds. Those of a deployment that has been a side of a rollout
@@ -133,6 +136,17 @@ func (c *comparison) deleteDeployment(change *Change) bool {
 		return true
 	}
 	return false
+}
+
+// Serves reports whether a deployment serves what is declared.
+func Serves(live api.Deployment, d declaration.Deployment) bool {
+	return (!d.Model.Given || sameModel(d.Model.Value, live)) && (!d.Config.Given || sameConfig(d.Config.Value, live))
+}
+
+// HasBounds reports whether a deployment has these replica bounds.
+func HasBounds(live api.Deployment, low, high int) bool {
+	atLeast, atMost := boundsOf(live)
+	return atLeast == low && atMost == high
 }
 
 func boundsOf(d api.Deployment) (low, high int) {

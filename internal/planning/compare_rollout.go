@@ -92,12 +92,8 @@ const (
 	otherSpec       // what is bound is of another spec
 )
 
-// find looks for the rollout that a block has: the bound one, else the newest of the same
-// spec, in whatever state. A CANCELED one is a person's decision about the spec, and a
-// COMPLETED one has been made: neither is made again, also when a later rollout has moved
-// the traffic back. An engine that keeps no digests shows too little to tell an old
-// rollout of the same ladder apart, so that only what is open, or ended as a create leaves
-// it, counts there.
+// find looks for the rollout that a block has: the bound one, else the one that was made
+// of the same spec.
 func (r *comparedRollout) find() (api.Rollout, found) {
 	if live, ok := r.home.rollout(r.bound[r.d.Address]); ok {
 		if r.change.Digest != "" && r.isBound(live) {
@@ -132,17 +128,7 @@ func (r *comparedRollout) sameSpec() (api.Rollout, bool) {
 	if r.change.Digest == "" {
 		return api.Rollout{}, false
 	}
-	var same []api.Rollout
-	for _, live := range r.home.Rollouts {
-		certain := live.Sluice != nil && (live.Sluice.Digest != "" || live.Sluice.Spec != nil)
-		if (certain || !IsOver(live.State)) && SameRollout(live, r.wire, r.change.Digest) {
-			same = append(same, live)
-		}
-	}
-	if len(same) > 0 {
-		return Newest(same), true
-	}
-	return EndedAs(r.home.Endpoint, r.home.Rollouts, r.wire, r.change.Digest)
+	return Made(r.home.Endpoint, r.home.Rollouts, r.wire, r.change.Digest)
 }
 
 // startsNew looks at what a create meets, or the create of a replacement.

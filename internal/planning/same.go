@@ -78,6 +78,25 @@ func EndedAs(ep api.Endpoint, all []api.Rollout, spec api.RolloutSpec, digest st
 	return newest, over && SameRollout(newest, spec, digest)
 }
 
+// Made finds the newest rollout of a spec among an endpoint's, in whatever state. A
+// CANCELED one is a person's decision about the spec, and a COMPLETED one has been made:
+// neither is made again by a door that keeps no state, also when a later rollout has moved
+// the traffic back. An engine that keeps no digests shows too little to tell an old rollout
+// of the same ladder apart: of its finished ones only what EndedAs finds counts.
+func Made(ep api.Endpoint, all []api.Rollout, spec api.RolloutSpec, digest string) (api.Rollout, bool) {
+	var same []api.Rollout
+	for _, live := range all {
+		certain := live.Sluice != nil && (live.Sluice.Digest != "" || live.Sluice.Spec != nil)
+		if (certain || !IsOver(live.State)) && SameRollout(live, spec, digest) {
+			same = append(same, live)
+		}
+	}
+	if len(same) > 0 {
+		return Newest(same), true
+	}
+	return EndedAs(ep, all, spec, digest)
+}
+
 // ServesAlone reports whether a deployment is the only one with a weight.
 func ServesAlone(ep api.Endpoint, id string) bool {
 	return WeightIn(ep.TrafficSplit, id) > 0 && !slices.ContainsFunc(ep.TrafficSplit, func(w api.TrafficWeight) bool {
