@@ -61,6 +61,20 @@ func Webhook(d Dialect, secret []byte, path, id, kind, repository string, pr for
 	if err != nil {
 		panic(err)
 	}
+	r := Sign(d, secret, path, id, body)
+	switch d {
+	case GitHub:
+		r.Header.Set("X-GitHub-Event", event)
+	case GitLab:
+		r.Header.Set("X-Gitlab-Event", event)
+	case Gitea:
+		r.Header.Set("X-Gitea-Event", event)
+	}
+	return r
+}
+
+// Sign is a request with whatever body, signed as a forge of a dialect does.
+func Sign(d Dialect, secret []byte, path, id string, body []byte) *http.Request {
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	mac := hmac.New(sha256.New, secret)
@@ -68,15 +82,12 @@ func Webhook(d Dialect, secret []byte, path, id, kind, repository string, pr for
 	sum := hex.EncodeToString(mac.Sum(nil))
 	switch d {
 	case GitHub:
-		r.Header.Set("X-GitHub-Event", event)
 		r.Header.Set("X-GitHub-Delivery", id)
 		r.Header.Set("X-Hub-Signature-256", "sha256="+sum)
 	case GitLab:
-		r.Header.Set("X-Gitlab-Event", event)
 		r.Header.Set("Idempotency-Key", id)
 		r.Header.Set("X-Gitlab-Token", string(secret))
 	case Gitea:
-		r.Header.Set("X-Gitea-Event", event)
 		r.Header.Set("X-Gitea-Delivery", id)
 		r.Header.Set("X-Gitea-Signature", sum)
 		r.Header.Set("X-Hub-Signature-256", "sha256="+sum)
