@@ -133,9 +133,11 @@ func (cs Changes) Counts() Counts {
 }
 
 // Summary is a plan in one line: "1 rollout, 4 created, 0 replaced, 0 destroyed".
-func (cs Changes) Summary() string {
-	n := cs.Counts()
-	if len(cs.Pending()) == 0 && n.Moved == 0 && n.Blocked == 0 {
+func (cs Changes) Summary() string { return cs.Counts().Text() }
+
+// Text says counts in one line, replaced and destroyed always: a reader looks for them.
+func (n Counts) Text() string {
+	if n == (Counts{}) {
 		return "no changes"
 	}
 	parts := []string{Count(n.Rollouts, "rollout"), fmt.Sprintf("%d created", n.Created)}

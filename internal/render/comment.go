@@ -187,7 +187,9 @@ func (c *comment) stack(st StackSheet) {
 	}
 	c.diagnostics(st)
 	c.policy(st)
-	for _, r := range st.Rollouts {
+	rollouts := slices.Clone(st.Rollouts)
+	slices.SortStableFunc(rollouts, func(a, b RolloutSheet) int { return rank(a) - rank(b) })
+	for _, r := range rollouts {
 		c.rollout(r)
 	}
 	c.changes(st)
@@ -197,27 +199,31 @@ func (c *comment) stack(st StackSheet) {
 // quiet reports whether nothing of a stack needs to be read.
 func (st StackSheet) quiet() bool {
 	return st.Problem == "" && len(st.Diagnostics) == 0 && len(st.Rollouts) == 0 && len(st.Drift) == 0 &&
-		len(st.Policy.Remarks) == 0 && !slices.ContainsFunc(st.Changes, func(ch Change) bool { return ch.Action != Keep || ch.Held != "" })
+		len(st.Policy.Remarks) == 0 && !slices.ContainsFunc(st.Changes, Change.moves)
 }
 
 // mostDiagnostics is how many diagnostics of one stack are shown with their source.
 const mostDiagnostics = 20
 
+// diagnostics with a source line go into one block, as on a terminal.
 func (c *comment) diagnostics(st StackSheet) {
+	var blocks []string
+	var items []mark
 	for i, d := range st.Diagnostics {
 		if i == mostDiagnostics {
-			c.para(prose("and " + planning.Count(len(st.Diagnostics)-i, "more remark") + " on the HCL"))
-			return
+			items = append(items, prose("and "+planning.Count(len(st.Diagnostics)-i, "more remark")+" on the HCL"))
+			break
 		}
-		lead := says("% %", name(d.At), prose(d.Summary))
-		if d.Severity == "error" {
-			lead = says("**error** %", lead)
-		}
-		c.para(lead)
 		if d.Text != "" {
-			c.block("", clip(d.Text, 3*longestText))
+			blocks = append(blocks, clip(d.Text, 3*longestText))
+			continue
 		}
+		items = append(items, says("% %: %", name(d.At), inline(d.Severity), inline(d.Summary)))
 	}
+	if len(blocks) > 0 {
+		c.block("", strings.Join(blocks, "\n\n"))
+	}
+	c.items(items)
 }
 
 // policy writes what the rules say, denials first, and who lifted one.
@@ -275,45 +281,59 @@ func quoted(s string) string {
 }
 
 // glyphs of actions, as in the diffs of plans.
-var glyphs = map[Action]mark{Create: "`+`", Update: "`~`", Replace: "`-/+`", Destroy: "`-`", Move: "`→`", Keep: "`=`"}
+var glyphs = map[planning.Action]mark{
+	planning.Create: "`+`", planning.Update: "`~`", planning.Replace: "`-/+`", planning.Delete: "`-`",
+	planning.NoOp: "`=`", planning.Start: "`▶`", planning.Steer: "`▶`",
+}
 
 // manyFields is from how many fields on the changes are folded.
 const manyFields = 12
 
+// changes are shown in full for a plan, and folded once it is applied.
 func (c *comment) changes(st StackSheet) {
 	var items []mark
 	fields := 0
 	for _, ch := range st.Changes {
-		if ch.Action == Keep && ch.Held == "" {
-			continue
-		}
-		item := says("% % %", glyphs[ch.Action], mark(ch.Action), name(ch.Address))
-		if ch.From != "" {
-			item = says("% from %", item, name(ch.From))
-		}
-		if ch.ID != "" {
-			item = says("% (%)", item, name(ch.ID))
-		}
-		if ch.Held != "" {
-			item = says("% — not now: %", item, prose(ch.Held))
-		}
-		if c.shows(noFields, len(ch.Fields)) {
-			for _, f := range ch.Fields {
-				item = says("%\n  - %: % → %", item, name(f.Path), name(f.Before), name(f.After))
-			}
+		if ch.moves() {
+			items = append(items, c.change(ch))
 			fields += len(ch.Fields)
 		}
-		items = append(items, item)
 	}
-	if len(items) == 0 {
-		return
-	}
-	if fields > manyFields {
+	switch {
+	case len(items) == 0:
+	case fields > manyFields || c.s.Stage == Following:
 		c.fold(mark("Changes ("+planning.Count(len(items), "thing")+")"), func() { c.items(items) })
-		return
+	default:
+		c.para("**Changes**")
+		c.items(items)
 	}
-	c.para("**Changes**")
-	c.items(items)
+}
+
+func (c *comment) change(ch Change) mark {
+	item := says("% % %", glyphs[ch.Action], inline(string(ch.Action)), name(ch.Address))
+	if ch.From != "" {
+		item = says("%, moved from %", item, name(ch.From))
+	}
+	if ch.ID != "" {
+		item = says("% (%)", item, name(ch.ID))
+	}
+	if ch.Held != "" {
+		item = says("% — not now: %", item, inline(ch.Held))
+	}
+	for _, n := range ch.Notes {
+		item = says("%; %", item, inline(n))
+	}
+	if !c.shows(noFields, len(ch.Fields)) {
+		return item
+	}
+	for _, f := range ch.Fields {
+		value := name(f.After)
+		if f.Before != "" {
+			value = says("% → %", name(f.Before), value)
+		}
+		item = says("%\n  - %: %", item, name(f.Path), value)
+	}
+	return item
 }
 
 // drift sets side by side what Git says and what others did.
@@ -333,7 +353,7 @@ func (c *comment) drift(st StackSheet) {
 		}
 		rows = append(rows, []mark{join([]mark{name(d.Address), name(d.Field)}, " "), name(d.Applied), name(d.Yours), name(d.Theirs), who, when, name(d.Event), prose(d.Effect)})
 	}
-	c.para("**Theirs:** these differ from what was applied last, and Git has not made it so.")
+	c.para("**Theirs:** what stands differs from what was applied last, and not by Git.")
 	c.table([]mark{"what", "applied", "yours (Git)", "theirs (live)", "who", "when, UTC", "event", "what becomes of it"}, rows)
 }
 

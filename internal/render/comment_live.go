@@ -37,12 +37,17 @@ func (c *comment) run(r RolloutSheet) {
 	if r.condition() == "completed" || r.condition() == "canceled" {
 		c.receipt(r)
 	}
-	c.park(r)
+	c.park(r, v)
+	if park := ParkOf(ro, o); park.Category == "" && ro.CompletedAt == nil {
+		c.para(capital(v.whereText()))
+	}
 	if c.shows(noLadder, len(ro.Status.Steps)) {
 		c.runLadder(v)
 	}
 	c.anatomy(v)
-	c.gate(v)
+	if !ParkOf(ro, o).InGate {
+		c.gate(v)
+	}
 	for _, l := range v.limitTexts() {
 		c.para(says("⚠ %", prose(l)))
 	}
@@ -58,7 +63,7 @@ func (c *comment) run(r RolloutSheet) {
 }
 
 // park says why a rollout stands, what was not touched, and the ways on.
-func (c *comment) park(r RolloutSheet) {
+func (c *comment) park(r RolloutSheet, v view) {
 	park := ParkOf(r.Run.Rollout, r.options())
 	if park.Category == "" {
 		return
@@ -71,6 +76,10 @@ func (c *comment) park(r RolloutSheet) {
 		lead = says("% since %", lead, prose(instant(p.PausedAt.Time)))
 	}
 	c.para(lead)
+	if park.InGate { // its rows say the message
+		c.gate(v)
+		park.Message = ""
+	}
 	for _, text := range []string{park.Message, park.Why, park.Retry} {
 		c.para(prose(text))
 	}
@@ -129,13 +138,13 @@ func (c *comment) anatomy(v view) {
 		return
 	}
 	texts := make([]mark, 0, len(parts))
-	for _, p := range parts {
+	for i, p := range parts {
 		text := prose(p.name + " " + p.glyph)
 		if p.glyph == "●" || p.glyph == "‖" {
 			text = says("**%**", text)
 		}
-		if p.glyph == "●" {
-			text = says("% %", text, prose(v.sinceText(p.phase)))
+		if last := i == len(parts)-1 || parts[i+1].phase != p.phase; last && p.glyph == "●" {
+			text = says("% %", text, inline(v.sinceText(p.phase)))
 		}
 		texts = append(texts, text)
 	}
@@ -188,22 +197,28 @@ func (c *comment) receipt(r RolloutSheet) {
 	}
 	c.para("**Receipt**")
 	c.items(items)
-	if r.condition() == "canceled" && percent > 0 {
+	if r.condition() == "canceled" && percent > 0 && !c.takenBack(ro.ID) {
 		c.ways([]Way{{CommentCommand(Reverse, r.Endpoint), backEffect(percent)}})
 	}
+}
+
+// takenBack reports whether a rollout goes back on another one.
+func (c *comment) takenBack(id string) bool {
+	return slices.ContainsFunc(c.s.runs(), func(r RolloutSheet) bool { return r.Reverses == id })
 }
 
 // over is the short form of a pull request that is not followed any more.
 func (c *comment) over() {
 	o := c.s.Over
+	at := mark("")
+	if !o.At.IsZero() {
+		at = says(" at %", inline(instant(o.At)))
+	}
 	switch {
 	case c.s.Stage == Superseded && o.By != "":
-		c.para(says("% took over. What this one started is shown there.", link(name(shortCommit(o.By)), o.URL)))
+		c.para(says("% took over%. What this one started is shown there.", link(name(shortCommit(o.By)), o.URL), at))
 	case c.s.Stage == Closed && o.By != "":
-		c.para(says("By %.", name(o.By)))
-	}
-	if !o.At.IsZero() {
-		c.para(prose(instant(o.At)))
+		c.para(says("Closed by %%.", name(o.By), at))
 	}
 	c.para(prose(o.Note))
 }

@@ -2,15 +2,14 @@ package render
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 )
 
-// instant is a time for people, to the second.
-func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+// instant is a time in a sentence, as at every door.
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // moment is one in a table or a list that says its time zone and whose year is known.
 func moment(t time.Time) mark { return mark(t.UTC().Format("01-02 15:04:05")) }
@@ -30,30 +29,50 @@ func (c *comment) rollout(r RolloutSheet) {
 	if c.shows(noLadder, len(r.Journey.Steps)) {
 		c.ladder(r)
 	}
-	stops := make([]mark, 0, 4)
-	for _, line := range stopTexts(r.Journey) {
-		stops = append(stops, prose(line))
-	}
-	c.para(says("**What can stop it:** %.", join(stops, "; ")))
+	c.stops(r.Journey)
 	c.cautions(r)
 	if c.shows(noNotes, len(r.Journey.Gates)+len(r.Journey.Findings)) {
 		c.fold(says("Gates, notes and ways to park of %", inSummary(r.Endpoint)), func() { c.notes(r) })
 	}
 }
 
-// live is whether there is room, and what the overlap takes.
+// stops say on what it parks, what is at stake then, and the counts at the peak and after.
+func (c *comment) stops(j planning.Journey) {
+	texts := stopTexts(j)
+	var codes []mark
+	for _, p := range parksOf(j) {
+		codes = append(codes, name(p.Path))
+	}
+	c.para(says("**What can stop it:** %. %.", join(codes, ", "), capital(texts[0])))
+	var counts []mark
+	for _, t := range texts[1:] {
+		counts = append(counts, capital(t))
+	}
+	c.para(says("%.", join(counts, ". ")))
+}
+
+// capital begins a sentence with one of our own texts.
+func capital(s string) mark { return prose(strings.ToUpper(s[:1]) + s[1:]) }
+
+// live is whether there is room, where the headline does not say it, what the overlap
+// takes, and what the engine remarks.
 func (c *comment) live(r RolloutSheet) {
-	line := fitText(r.Live)
+	var parts []string
+	if fit := fitText(r.Live); fit != "" && len(c.s.endpoints()) > 1 {
+		parts = append(parts, fit)
+	}
 	if o := planning.OverlapOf(r.Live.Loads); o.GPUHours > 0 {
-		text := fmt.Sprintf("overlap %s GPU-hours at most", number(roundTo(o.GPUHours, 1)))
+		text := fmt.Sprintf("both sides together take %s GPU-hours more at most", number(roundTo(o.GPUHours, 1)))
 		if r.Live.Cost != nil {
 			text += fmt.Sprintf(", %.2f USD", *r.Live.Cost/100)
 		}
-		line = strings.Join(slices.DeleteFunc([]string{line, text}, func(s string) bool { return s == "" }), "; ")
+		parts = append(parts, text)
 	}
-	c.para(prose(line))
+	if len(parts) > 0 {
+		c.para(says("%.", capital(strings.Join(parts, "; "))))
+	}
 	for _, w := range r.Live.Warnings {
-		c.para(says("⚠ % %", name(w.Code), prose(w.Message)))
+		c.para(says("⚠ % %", name(w.Code), inline(w.Message)))
 	}
 }
 
@@ -134,13 +153,16 @@ func (c *comment) notes(r RolloutSheet) {
 		back = append(back, prose(strings.TrimSpace(line)))
 	}
 	c.items(back)
-	c.para("It parks, holds the split that is served and waits for a person on:")
+	c.para("It parks on:")
 	var parks []mark
 	for _, p := range parksOf(r.Journey) {
 		parks = append(parks, says("%: %", name(p.Path), prose(p.Reason)))
 	}
 	c.items(parks)
-	c.items(findingMarks(r.Journey, planning.Info))
+	if notes := findingMarks(r.Journey, planning.Info); len(notes) > 0 {
+		c.para("Notes:")
+		c.items(notes)
+	}
 }
 
 // parksOf are the categories on which a journey can park, and when.
@@ -163,6 +185,9 @@ func (c *comment) approval() {
 	if a.Mode == "" || c.s.Stage != Planned || c.s.blocked() || !c.s.changes() {
 		return
 	}
+	if c.s.denials() > 0 {
+		c.para("**To apply:** mend what is denied, or have it lifted; then what follows.")
+	}
 	if a.Mode == ByMerge {
 		c.para("**To apply:** merge. The plan is made again on the merged commit and goes on only if it is this one.")
 	} else {
@@ -184,21 +209,21 @@ func (c *comment) approval() {
 const voids = "the spec, the live split, the limits of replicas, the limits of the engine"
 
 func (c *comment) planApproval(p PlanApproval) {
-	of := mark("")
+	led := func(text mark) mark { return text }
 	if len(c.s.Approval.Plans) > 1 {
-		of = says("%: ", name(p.Stack))
+		led = func(text mark) mark { return says("%: %", name(p.Stack), text) }
 	}
 	if p.Void != "" {
-		c.para(says("%an earlier approval is void: %", of, prose(p.Void)))
+		c.para(led(says("An earlier approval is void: %", inline(p.Void))))
 	}
 	for _, g := range p.Granted {
-		c.para(says("%approved by % (%) at %", of, name(g.By), prose(g.How), prose(instant(g.At))))
+		c.para(led(says("Approved by % (%) at %", name(g.By), inline(g.How), inline(instant(g.At)))))
 	}
 	switch {
 	case c.s.Approval.Mode == ByMerge:
-		c.para(says("%plan digest %", of, name(p.Digest)))
+		c.para(led(says("Plan digest %", name(p.Digest))))
 	case len(p.Granted) == 0:
-		c.para(says("%not approved yet:", of))
+		c.para(led("Not approved yet. To approve, write this as a comment:"))
 		c.block("", "/sluice approve "+planning.ShortDigest(p.Digest))
 	}
 }

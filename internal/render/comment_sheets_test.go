@@ -28,9 +28,9 @@ func planSheet() Sheet {
 		Stacks: []StackSheet{{
 			Name: "prod",
 			Changes: []Change{
-				{Address: "sluice_deployment.qwen35", Action: Create, Fields: []Field{{Path: "model", After: `"qwen3.5-7b"`}, {Path: "max_replicas", After: "8"}}},
-				{Address: "sluice_rollout.chat", Action: Create},
-				{Address: "sluice_deployment.qwen25", Action: Keep, ID: "dep_a"},
+				{Address: "sluice_deployment.qwen35", Action: planning.Create, Fields: []Field{{Path: "model", After: `"qwen3.5-7b"`}, {Path: "max_replicas", After: "8"}}},
+				{Address: "sluice_rollout.chat", Action: planning.Create},
+				{Address: "sluice_deployment.qwen25", Action: planning.NoOp, ID: "dep_a"},
 			},
 			Rollouts: []RolloutSheet{{Address: "sluice_rollout.chat", Endpoint: "prod/chat", Journey: j, Live: Live{Fit: Fits, FreeGPUs: ptr(4), Loads: loads, Cost: ptr(planning.OverlapOf(loads).Cents)}}},
 			Diff:     "--- a/prod/chat.tf\n+++ b/prod/chat.tf\n@@ -1,2 +1,3 @@\n resource \"sluice_endpoint\" \"chat\" {\n+  name = \"chat\"\n }",
@@ -193,7 +193,7 @@ func hostileSheet(t *testing.T, text string, stage Stage) Sheet {
 	s.Refused = []Notice{{text, text}}
 	st := &s.Stacks[0]
 	st.Name, st.Diff = text, "+"+text+"\n```\n"+text
-	st.Changes = []Change{{Address: text, Action: Create, ID: text, From: text, Held: text, Fields: []Field{{text, text, text}}}}
+	st.Changes = []Change{{Address: text, Action: planning.Create, ID: text, From: text, Held: text, Fields: []Field{{text, text, text}}}}
 	st.Drift = []Drift{{text, text, text, text, text, text, started, text, text}}
 	st.Policy = policy.Verdict{Remarks: []policy.Remark{{Severity: policy.Deny, Message: text, Rule: "x" + text, Address: text, Override: []string{text}}, {Severity: policy.Deny, Message: text, Rule: "lifted", Override: []string{text}}}}
 	st.Overrides = []Override{{Rule: "lifted", By: text, Reason: text, At: started}}

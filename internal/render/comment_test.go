@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	markdown "github.com/yuin/goldmark/text"
 	"pgregory.net/rapid"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
 
@@ -132,6 +134,45 @@ var nasty = []string{
 	"&2", "^alert#1", "[a](http://x.example)", "![a](http://x.example/p.png)", "[a]:", "[^1]", "http://x.example", "https://x.example/?a=b", "www.x.example", "ftp://x.example", "mailto:a@b.example",
 	"a@b.example", "*", "**", "_", "__a__", "~~", "|", "\\|", "\\", "\\`", "# h", "## h", "---", "===", "- a", "+ a", "1. a", "1) a", "> a", "/approve", "/sluice cancel", ":tada:", "a|b", "|---|", "\x1b[2J",
 	"\u202e", "\u200b", "\u2028", "\x00", "\xff", "3f2a91c04be7", "ABC-123", "- [ ] a", "    code", "\t", "<http://x.example>", "<a@b.example>", "x:y", "//x", "(", ")", "…", "!", "!!", "![", "](", "\"", "'", "x@y",
+}
+
+// The terminal has the same sheet, with nothing of others that moves its cursor.
+func TestASheetOnATerminal(t *testing.T) {
+	for _, s := range []Sheet{planSheet(), deniedSheet(), driftSheet(), digestSheet(), invalidSheet(), conflictSheet(), soakingSheet(t), parkedSheet(t, rollout.MetricRegression), hostileSheet(t, hostileName, Following), hostileSheet(t, hostileName, Planned)} {
+		var b bytes.Buffer
+		require.NoError(t, SheetText(&b, s, Options{}))
+		require.Contains(t, b.String(), s.Headline())
+		for line := range strings.Lines(b.String()) {
+			require.NotContains(t, line, "\x1b")
+			require.NotContains(t, line, "\u202e")
+		}
+	}
+	var b bytes.Buffer
+	require.NoError(t, SheetText(&b, parkedSheet(t, rollout.MetricRegression), Options{}))
+	require.Contains(t, b.String(), "parked: METRIC_REGRESSION since")
+	require.Contains(t, b.String(), "sluice rollout ep_1 --cancel")
+	require.EqualError(t, SheetText(full{}, planSheet(), Options{}), "disk full")
+}
+
+// J9: what others changed stands apart from what this pull request changes.
+func TestAStackOfAPlanTellsYoursFromTheirs(t *testing.T) {
+	j := planning.NewJourney(spec(), planning.Known{}, rollout.DefaultTimings())
+	st := StackOf("prod", planning.Changes{List: []planning.Change{
+		{Action: planning.Update, ID: "dep_a", Blocked: "locked by rol_1 until it ends", Fields: []planning.FieldChange{
+			{Path: "model", Before: []byte(`"a"`), After: []byte(`"b"`), Whose: planning.Yours},
+			{Path: "max_replicas", Before: []byte(`12`), After: []byte(`8`), Whose: planning.Theirs},
+			{Path: "token", Before: []byte(`"x"`), After: []byte(`"y"`), Sensitive: true},
+			{Path: "id", Before: []byte(`null`), After: []byte(`null`), Unknown: true},
+		}},
+		{Action: planning.Create, Endpoint: "chat", Journey: &j, Findings: []planning.Finding{{Code: "X"}}},
+	}})
+	require.Equal(t, []Field{{"model", `"a"`, `"b"`}, {"token", "sensitive", "sensitive"}, {"id", "", "known after apply"}}, st.Changes[0].Fields)
+	require.Equal(t, "locked by rol_1 until it ends", st.Changes[0].Held)
+	require.Len(t, st.Drift, 1)
+	require.Equal(t, "12", st.Drift[0].Theirs)
+	require.Equal(t, "8", st.Drift[0].Yours)
+	require.Equal(t, "chat", st.Rollouts[0].Endpoint)
+	require.Len(t, st.Rollouts[0].Journey.Findings, len(j.Findings)+1)
 }
 
 func FuzzComment(f *testing.F) {
@@ -254,7 +295,7 @@ func TestStatusLines(t *testing.T) {
 		"failure not planned: the branch cannot be merged into main":                                                                                                 conflictSheet(),
 		"pending plan waits for approval: 1 rollout, 2 created · feasible":                                                                                           digestSheet(),
 		"failure denied: sluice_rollout.chat: the first step puts 10 % on the target, at most 5 % are allowed in prod [first_step]; may be lifted by platform-leads": deniedSheet(),
-		"success completed in 25m, 48211 requests, 0 of them not answered with 200":                                                                                  completedSheet(t),
+		"success completed in 25m, 48211 requests, all answered with 200":                                                                                            completedSheet(t),
 		"success Closed without a merge: nothing of it was applied":                                                                                                  closedSheet(),
 		"failure parked: METRIC_REGRESSION at step 1/3 · 10 % · gating · router_latency p95 1740 ms vs 734 ms +137 % worse (budget 25 %) n=187 ≥ 20":                 parkedSheet(t, rollout.MetricRegression),
 		"pending way back: step 1/3 · 90 % · scaling":                                                                                                                canceledSheet(t),

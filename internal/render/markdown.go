@@ -129,7 +129,7 @@ var (
 // is not.
 func plain(w string) bool {
 	for _, r := range w {
-		if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune(".,;:()'\"-+%/?=≤≥→–—…·×▶✓✗●‖○∅", r) {
+		if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune(".,;:()'\"-+%/?=≤≥→–—…·×▶⚠✓✗●‖○∅", r) {
 			return false
 		}
 	}

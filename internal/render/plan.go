@@ -173,7 +173,7 @@ func planFindings(p *printer, j planning.Journey, o Options) {
 		if f.Severity == planning.Caution {
 			tone = yellow
 		}
-		p.line("  %s  %s", o.paint(tone, string(f.Code)), Inert(f.Subject))
+		p.line("  %s  %s", o.paint(tone, Inert(string(f.Code))), Inert(f.Subject))
 		for _, line := range wrapped(Inert(f.Message), p.room(92, 4)) {
 			p.line("    %s", line)
 		}

@@ -40,6 +40,14 @@ func (v view) header() {
 	glyph, tone := stateGlyph(v.state)
 	v.p.line("%s  %s  %s", v.o.paint(bold, Inert(r.ID)), v.o.paint(tone, glyph+" "+Inert(v.state)), strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(Inert(r.Strategy), api.PrefixStrategy), "_", "-")))
 	v.p.line("%s → %s", v.o.name(r.SourceDeploymentID), v.o.name(r.TargetDeploymentID))
+	v.p.line("%s", v.whereText())
+	v.wayBack()
+}
+
+// whereText is where a rollout is: step, share as set and as served, since when, and
+// who asked for it.
+func (v view) whereText() string {
+	r := v.r
 	var parts []string
 	if r.CurrentStep != nil {
 		parts = append(parts, fmt.Sprintf("step %d of %d", *r.CurrentStep+1, r.Status.TotalSteps))
@@ -58,8 +66,7 @@ func (v view) header() {
 	if x := r.Sluice; x != nil && x.Origin != "" {
 		parts = append(parts, "from "+Inert(x.Origin))
 	}
-	v.p.line("%s", strings.Join(parts, " · "))
-	v.wayBack()
+	return strings.Join(parts, " · ")
 }
 
 // limitedTo is the whole share of a step that the room for its target does not suffice
@@ -218,21 +225,21 @@ func (v view) organStates() []organ {
 	return organs
 }
 
-// sinceText is the current phase in instants: since when, how long, until when.
+// sinceText is the current phase in instants: since when, until when, and how long.
 func (v view) sinceText(phase string) string {
 	x := v.r.Sluice
 	if x.PhaseSince == nil {
 		return ""
 	}
-	text := "since " + instant(x.PhaseSince.Time)
+	text := "since " + x.PhaseSince.UTC().Format(time.TimeOnly)
 	switch {
 	case phase == "SOAKING" && x.Soak != nil:
-		until := x.PhaseSince.Add(time.Duration(*x.Soak))
-		text += fmt.Sprintf(", %s, until %s", planning.Span(time.Duration(*x.Soak)), instant(until))
+		soak := time.Duration(*x.Soak)
+		text += fmt.Sprintf(", until %s (%s)", x.PhaseSince.Add(soak).UTC().Format(time.TimeOnly), planning.Span(soak))
 	case x.NextAt != nil:
-		text += ", until " + instant(x.NextAt.Time)
+		text += ", until " + x.NextAt.UTC().Format(time.TimeOnly)
 	}
-	return text
+	return text + " UTC"
 }
 
 // progress is the clock of the current phase, where it has one.

@@ -95,28 +95,19 @@ type Diagnostic struct {
 // Change is what happens to one declared thing.
 type Change struct {
 	Address string
-	Action  Action
+	Action  planning.Action
 	ID      string // of the live thing, where there is one
 	From    string // former address of one that moved
 	Fields  []Field
-	Held    string // why it is not done now, such as a lock of a rollout
+	Held    string   // why it is not done now, such as a lock of a rollout
+	Notes   []string // what a reader should know of it, a sentence each
 }
 
-// Action is what is done to a thing.
-type Action string
+// moves reports whether anything is done, or would be if nothing held it.
+func (ch Change) moves() bool { return ch.Action != planning.NoOp || ch.From != "" || ch.Held != "" }
 
-// The actions.
-const (
-	Create  Action = "create"
-	Update  Action = "update"
-	Replace Action = "replace"
-	Destroy Action = "destroy"
-	Move    Action = "move"
-	Keep    Action = "none"
-)
-
-// Field is one value that changes. Before and After are as HCL would write them; empty
-// for none.
+// Field is one value that changes. Before and After are as JSON writes them; empty for
+// none.
 type Field struct{ Path, Before, After string }
 
 // RolloutSheet is one rollout: its journey, and what runs of it.

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,8 +147,9 @@ func plainHeadline(s Sheet) string {
 
 // planned says what a plan does and whether there is room.
 func (s Sheet) planned(st StackSheet, r *RolloutSheet) string {
-	text := (Sheet{Stacks: []StackSheet{st}}).counts()
-	text, _, _ = strings.Cut(text, ", 0 ") // what is not done has no place in one line
+	parts := strings.Split((Sheet{Stacks: []StackSheet{st}}).counts(), ", ")
+	parts = slices.DeleteFunc(parts, func(p string) bool { return strings.HasPrefix(p, "0 ") && !strings.Contains(p, "·") })
+	text := strings.Join(parts, ", ") // what is not done has no place in one line
 	if r == nil {
 		return text
 	}

@@ -101,33 +101,39 @@ func (s Sheet) blocked() bool {
 // changes reports whether a plan does anything.
 func (s Sheet) changes() bool { return s.counts() != "" }
 
-// counts is "1 rollout, 2 created, 0 replaced, 0 destroyed": the last two always, since
-// a reader looks for them. Empty when nothing changes.
+// counts is what all stacks change, in the words of a plan; empty when nothing does.
 func (s Sheet) counts() string {
-	n, rollouts := map[Action]int{}, 0
-	total := 0
+	var n planning.Counts
 	for _, st := range s.Stacks {
-		rollouts += len(st.Rollouts)
+		n.Rollouts += len(st.Rollouts)
 		for _, ch := range st.Changes {
-			if n[ch.Action]++; ch.Action != Keep {
-				total++
-			}
+			ch.count(&n)
 		}
 	}
-	if total+rollouts == 0 {
+	if n == (planning.Counts{}) {
 		return ""
 	}
-	parts := []string{planning.Count(rollouts, "rollout")}
-	for _, a := range []struct {
-		action Action
-		verb   string
-		always int
-	}{{Create, "created", 0}, {Update, "updated", 0}, {Move, "moved", 0}, {Replace, "replaced", 1}, {Destroy, "destroyed", 1}} {
-		if n[a.action]+a.always > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n[a.action], a.verb))
-		}
+	return n.Text()
+}
+
+func (ch Change) count(n *planning.Counts) {
+	if ch.From != "" {
+		n.Moved++
 	}
-	return strings.Join(parts, ", ")
+	if ch.Held != "" {
+		n.Blocked++
+	}
+	switch ch.Action {
+	case planning.Create:
+		n.Created++
+	case planning.Update, planning.Start, planning.Steer:
+		n.Updated++
+	case planning.Replace:
+		n.Replaced++
+	case planning.Delete:
+		n.Deleted++
+	case planning.NoOp:
+	}
 }
 
 // endpoints are those of all rollouts, each once.
@@ -309,8 +315,11 @@ func answered(run Run) string {
 		return ""
 	}
 	text := fmt.Sprintf(", %d requests", *run.Requests)
-	if run.NonOK != nil {
-		text += fmt.Sprintf(", %d of them not answered with 200", *run.NonOK)
+	switch {
+	case run.NonOK == nil:
+		return text
+	case *run.NonOK == 0:
+		return text + ", all answered with 200"
 	}
-	return text
+	return text + fmt.Sprintf(", %d of them not answered with 200", *run.NonOK)
 }
