@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,38 +11,27 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 )
 
-// ChangesOf are the changes of a plan as a sheet has them.
+// ChangesOf are the changes of a plan as a sheet has them: what is yours, or cannot be
+// told. StackOf has what is theirs beside them.
 func ChangesOf(cs planning.Changes) []Change {
 	out := make([]Change, 0, len(cs.List))
 	for _, c := range cs.List {
-		one := Change{Address: c.Address.String(), Action: actionOf(c), ID: c.ID, Held: c.Blocked}
-		if c.Previous != nil {
-			one.From = c.Previous.String()
-		}
-		for _, f := range c.Fields {
-			one.Fields = append(one.Fields, fieldOf(f))
-		}
-		out = append(out, one)
+		out = append(out, changeOf(c))
 	}
 	return out
 }
 
-func actionOf(c planning.Change) Action {
-	switch c.Action {
-	case planning.Create:
-		return Create
-	case planning.Update, planning.Start, planning.Steer:
-		return Update
-	case planning.Replace:
-		return Replace
-	case planning.Delete:
-		return Destroy
-	case planning.NoOp:
-	}
+func changeOf(c planning.Change) Change {
+	one := Change{Address: c.Address.String(), Action: c.Action, ID: c.ID, Held: c.Blocked, Notes: slices.Clone(c.Notes)}
 	if c.Previous != nil {
-		return Move
+		one.From = c.Previous.String()
 	}
-	return Keep
+	for _, f := range c.Fields {
+		if f.Whose != planning.Theirs {
+			one.Fields = append(one.Fields, fieldOf(f))
+		}
+	}
+	return one
 }
 
 // fieldOf is a field as it is shown; what is sensitive is not.

@@ -166,7 +166,7 @@ func TestAStackOfAPlanTellsYoursFromTheirs(t *testing.T) {
 		}},
 		{Action: planning.Create, Endpoint: "chat", Journey: &j, Findings: []planning.Finding{{Code: "X"}}},
 	}})
-	require.Equal(t, []Field{{"model", `"a"`, `"b"`}, {"token", "sensitive", "sensitive"}, {"id", "", "known after apply"}}, st.Changes[0].Fields)
+	require.Equal(t, []Field{{"model", `"a"`, `"b"`}, {"token", "(sensitive)", "(sensitive)"}, {"id", "", "(known after apply)"}}, st.Changes[0].Fields)
 	require.Equal(t, "locked by rol_1 until it ends", st.Changes[0].Held)
 	require.Len(t, st.Drift, 1)
 	require.Equal(t, "12", st.Drift[0].Theirs)
