@@ -21,12 +21,13 @@ const modulePath = "github.com/sluice-dev/terraform-provider-sluice/"
 var rooms = map[string][]string{
 	"":                             {"internal/cli", "internal/render", "provider"},
 	"provider":                     {"internal/planning", "internal/engineclient", "internal/rollout", "internal/api", "internal/render", "internal/wire"},
-	"reconciler":                   {"internal/declaration", "internal/planning", "internal/policy", "internal/engineclient", "internal/render", "internal/api", "internal/rollout", "internal/wire", "reconciler/gitsource", "reconciler/forge", "reconciler/journal"},
+	"reconciler":                   {"internal/declaration", "internal/planning", "internal/policy", "internal/engineclient", "internal/render", "internal/api", "internal/rollout", "internal/wire", "reconciler/gitsource", "reconciler/forge", "reconciler/journal", "reconciler/notify"},
 	"reconciler/gitsource":         {}, // adaptors of the reconciler's ports know nothing of it
 	"reconciler/gitsource/gittest": {}, // a Git server for the tests of any room: nobody's map has it, so that no product code imports it
 	"reconciler/forge":             {},
 	"reconciler/forge/forgetest":   {"reconciler/forge"}, // a make-believe forge and the suite of the port, for the tests of any room: nobody's map has it
 	"reconciler/journal":           {},
+	"reconciler/notify":            {"reconciler/journal"}, // what is to be told is kept beside what happened
 	"internal/rollout":             {},
 	"internal/declaration":         {"internal/rollout", "internal/api", "internal/wire"}, // a spec goes through the same conversion and checks as the provider's
 	"internal/api":                 {},
