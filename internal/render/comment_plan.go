@@ -182,7 +182,7 @@ func parksOf(j planning.Journey) []Notice {
 // approval says what lets the plan be applied, and what voids that.
 func (c *comment) approval() {
 	a := c.s.Approval
-	if a.Mode == "" || c.s.Stage != Planned || c.s.blocked() || !c.s.changes() {
+	if a.Mode == "" || c.s.blocked() || !c.s.changes() || c.s.Stage == Following && !c.s.unproved() {
 		return
 	}
 	if c.s.denials() > 0 {

@@ -253,7 +253,7 @@ func TestACommentThatIsTooLongLeavesOutTheLeastNeeded(t *testing.T) {
 func TestALimitIsNeverPassed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		limit := rapid.IntRange(LeastComment, 40_000).Draw(rt, "limit")
-		n := rapid.IntRange(1, 60).Draw(rt, "endpoints")
+		n := rapid.IntRange(1, 30).Draw(rt, "endpoints")
 		word := rapid.SampledFrom(nasty).Draw(rt, "word")
 		s := manySheet(t, n, hostileSheet(t, strings.Repeat(word+" ", 200), rapid.SampledFrom([]Stage{Planned, Following}).Draw(rt, "stage")))
 		got := Comment(s, limit)
@@ -306,6 +306,24 @@ func TestStatusLines(t *testing.T) {
 	}
 	require.Equal(t, StatusKey{headCommit, "prod/chat", "SYSTEM_PAUSED METRIC_REGRESSION", 1}, KeyOf(parkedSheet(t, rollout.MetricRegression), "prod/chat"))
 	require.Equal(t, StatusKey{headCommit, "prod/chat", "not feasible", 0}, KeyOf(infeasibleSheet(), "prod/chat"))
+}
+
+// E11: what is waited for is always named.
+func TestWhatAnApplyWaitsForIsNamed(t *testing.T) {
+	s := digestSheet()
+	s.Stage, s.Waiting = Following, []string{"prod/router, which runs rol_7"}
+	state, text := Status(s, "prod/chat", time.Time{}, 200)
+	require.Equal(t, "pending plan waits for approval: 1 rollout, 2 created · feasible", string(state)+" "+text)
+	require.Equal(t, "○ Waits for an approval: 1 rollout, 2 created, 0 replaced, 0 destroyed", s.Headline())
+	require.Contains(t, Comment(s, 0), "/sluice approve 2b269423920f")
+	s.Approval.Plans[0].Granted = []Granted{{By: "cleo", How: "comment", At: started}}
+	state, text = Status(s, "prod/chat", time.Time{}, 200)
+	require.Equal(t, "pending waits for prod/router, which runs rol_7", string(state)+" "+text)
+	require.Equal(t, "○ Waits for prod/router, which runs rol_7: 1 rollout, 2 created, 0 replaced, 0 destroyed", s.Headline())
+	require.Equal(t, "waiting", KeyOf(s, "prod/chat").State)
+	s.Waiting = nil
+	require.Equal(t, "● Being applied: 1 rollout, 2 created, 0 replaced, 0 destroyed", s.Headline())
+	require.NotContains(t, Comment(s, 0), "To apply")
 }
 
 func TestAStatusIsCutAtAWholeCharacter(t *testing.T) {

@@ -69,6 +69,7 @@ const (
 	stateUnproved  planState = "not approved"
 	stateShort     planState = "not feasible"
 	statePlanned   planState = "planned"
+	stateWaiting   planState = "waiting"
 	stateApplying  planState = "applying"
 )
 
@@ -86,7 +87,7 @@ func (s Sheet) planState(endpoint string) planState {
 	case (Sheet{Stacks: []StackSheet{st}}).denials() > 0:
 		return stateDenied
 	case s.Stage == Following:
-		return stateApplying
+		return s.beforeRun(st, r)
 	case r == nil && !s.changes():
 		return stateUnchanged
 	case s.Approval.unproved(st.Name):
@@ -95,6 +96,19 @@ func (s Sheet) planState(endpoint string) planState {
 		return stateShort
 	}
 	return statePlanned
+}
+
+// beforeRun is what an endpoint whose change is to be applied waits for.
+func (s Sheet) beforeRun(st StackSheet, r *RolloutSheet) planState {
+	switch {
+	case r != nil && r.Run != nil:
+		return stateApplying
+	case s.Approval.unproved(st.Name):
+		return stateUnproved
+	case len(s.Waiting) > 0:
+		return stateWaiting
+	}
+	return stateApplying
 }
 
 // unproved reports whether a stack's plan still needs an approval.
@@ -131,6 +145,8 @@ func statusOf(s Sheet, endpoint string, now time.Time) (StatusState, string) {
 		return StatusPending, "plan waits for approval: " + s.planned(st, r)
 	case stateShort, statePlanned:
 		return StatusSuccess, "plan ok: " + s.planned(st, r)
+	case stateWaiting:
+		return StatusPending, "waits for " + s.Waiting[0]
 	case stateApplying:
 	}
 	if r == nil || r.Run == nil {

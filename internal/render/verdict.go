@@ -179,10 +179,7 @@ func (s Sheet) runHeadline() string {
 	runs := s.runs()
 	switch len(runs) {
 	case 0:
-		if what := s.counts(); what != "" {
-			return "● Being applied: " + what
-		}
-		return "✓ Applied: nothing was to change"
+		return s.beforeRuns()
 	case 1:
 		return runHeadline(runs[0])
 	}
@@ -207,6 +204,30 @@ func (s Sheet) runHeadline() string {
 		return runHeadline(first) + " · " + text
 	}
 	return glyphOf(first) + " " + text
+}
+
+// beforeRuns is the headline while the engine has none of the rollouts: what is waited
+// for is always named.
+func (s Sheet) beforeRuns() string {
+	what := s.counts()
+	switch {
+	case s.blocked() || s.denials() > 0:
+		return s.planHeadline()
+	case what == "":
+		return "✓ Applied: nothing was to change"
+	case s.unproved():
+		return "○ Waits for an approval: " + what
+	case len(s.Waiting) > 0:
+		return "○ Waits for " + clip(Inert(s.Waiting[0]), longestName) + ": " + what
+	}
+	return "● Being applied: " + what
+}
+
+// unproved reports whether a plan that the engine has nothing of yet needs an approval.
+func (s Sheet) unproved() bool {
+	return slices.ContainsFunc(s.Stacks, func(st StackSheet) bool {
+		return s.Approval.unproved(st.Name) && len(Sheet{Stacks: []StackSheet{st}}.runs()) == 0
+	})
 }
 
 // runs are the rollouts of all stacks that the engine has.
