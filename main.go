@@ -46,5 +46,5 @@ func command() int {
 	if cli.Terminal(os.Stdout) && os.Getenv("NO_COLOR") == "" {
 		color = render.ANSI
 	}
-	return cli.Run(ctx, cli.Env{Args: os.Args[1:], Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: version, Self: self, Color: color, Width: cli.Columns(os.Stdout)})
+	return cli.Run(ctx, cli.Env{Args: os.Args[1:], Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: version, Self: self, Color: color, Width: cli.Columns(os.Stdout), Ask: cli.AskOn(os.Stdin, os.Stderr)})
 }

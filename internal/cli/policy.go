@@ -55,42 +55,49 @@ type judged struct {
 }
 
 func (a *app) judge(ctx context.Context, stdin io.Reader, plan string, f policyFlags) error {
-	q := policy.Question{Now: time.Now()}
+	doc, err := readPlan(stdin, plan)
+	if err != nil {
+		return err
+	}
+	v, err := verdict(ctx, doc, f)
+	if err != nil {
+		return err
+	}
+	return a.printVerdict(v)
+}
+
+// verdict asks the rules of a folder about a plan.
+func verdict(ctx context.Context, plan []byte, f policyFlags) (policy.Verdict, error) {
+	q := policy.Question{Now: time.Now(), Plan: plan}
 	var err error
 	if f.at != "" {
 		if q.Now, err = time.Parse(time.RFC3339, f.at); err != nil {
-			return usagef("--at %q: want an instant such as 2026-03-04T12:00:00Z", f.at)
+			return policy.Verdict{}, usagef("--at %q: want an instant such as 2026-03-04T12:00:00Z", f.at)
 		}
 	}
 	info, err := os.Stat(f.rules)
 	if err != nil {
-		return fmt.Errorf("read the rules: %w", err)
+		return policy.Verdict{}, fmt.Errorf("read the rules: %w", err)
 	}
 	if !info.IsDir() {
-		return usagef("--rules %s: want a folder of *.rego files", f.rules)
+		return policy.Verdict{}, usagef("%s: want a folder of *.rego files", f.rules)
 	}
 	rules, err := policy.Load(os.DirFS(f.rules))
 	if err != nil {
-		return err
-	}
-	if q.Plan, err = readPlan(stdin, plan); err != nil {
-		return err
+		return policy.Verdict{}, err
 	}
 	if f.data != "" {
 		if q.Data, err = os.ReadFile(f.data); err != nil {
-			return fmt.Errorf("read the data: %w", err)
+			return policy.Verdict{}, fmt.Errorf("read the data: %w", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.within)
 	defer cancel()
 	v, err := rules.Judge(ctx, q)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("the rules did not end within %s: the plan is not allowed; give them more with --within", f.within)
+		return v, fmt.Errorf("the rules did not end within %s: the plan is not allowed; give them more with --within", f.within)
 	}
-	if err != nil {
-		return err
-	}
-	return a.printVerdict(v)
+	return v, err
 }
 
 // maxPlan bounds what is read as a plan, in bytes.

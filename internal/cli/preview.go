@@ -31,7 +31,7 @@ func (a *app) preview(ctx context.Context, c *engineclient.Client, ep api.Endpoi
 	if err := render.Plan(a.Out, title, j, o); err != nil {
 		return err
 	}
-	return render.Notes(a.Out, remarks(spec, p), o)
+	return render.Notes(a.Out, append(remarks(spec, p), "nothing was changed; without --preview it starts"), o)
 }
 
 // toldLive finds the findings that a warning of the engine tells better: it knows the
@@ -65,5 +65,5 @@ func remarks(spec api.RolloutSpec, p api.Preview) []string {
 	for _, w := range p.Warnings {
 		lines = append(lines, "! "+w.Code+": "+w.Message)
 	}
-	return append(lines, "nothing was changed; without --preview it starts")
+	return lines
 }

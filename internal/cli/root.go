@@ -36,6 +36,8 @@ type Env struct {
 	Self    string // path of this binary
 	Color   render.Palette
 	Width   int // columns of the terminal; 0 for no limit
+	// Ask puts a question to the person at the terminal; nil when there is none.
+	Ask func(question string) (string, error)
 }
 
 // Run executes a command line and returns its exit code.
@@ -126,7 +128,7 @@ func (a *app) root() *cobra.Command {
 	root.SetUsageFunc(withoutSwitchValues(root.UsageFunc()))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(a.serveCommand(), a.modelserverCommand(), a.probeCommand(), a.deployCommand(), a.lsCommand(), a.getCommand(),
-		a.watchCommand(), a.updateCommand(), a.rmCommand(), a.eventsCommand(), a.rolloutCommand(), a.rehearseCommand(), a.policyCommand(), a.keysCommand(), a.hardwareCommand(), a.configsCommand())
+		a.watchCommand(), a.updateCommand(), a.rmCommand(), a.eventsCommand(), a.rolloutCommand(), a.planCommand(), a.applyCommand(), a.rehearseCommand(), a.policyCommand(), a.keysCommand(), a.hardwareCommand(), a.configsCommand())
 	return root
 }
 

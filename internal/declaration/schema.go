@@ -218,3 +218,15 @@ func find(attributes []attribute, name string) (attribute, bool) {
 	}
 	return attributes[i], true
 }
+
+// EngineGives are the attributes of a kind that an engine gives, some of them only where
+// they are left out.
+func EngineGives(k Kind) []string {
+	var out []string
+	for _, a := range kinds[k] {
+		if a.need == computed || a.need == optionalComputed {
+			out = append(out, a.name)
+		}
+	}
+	return out
+}

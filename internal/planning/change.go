@@ -139,22 +139,13 @@ func (cs Changes) Known() map[declaration.Ref]cty.Value {
 			continue
 		}
 		after, _ := c.after.UnmarkDeep()
-		for name := range after.Type().AttributeTypes() {
-			if v := after.GetAttr(name); v.IsWhollyKnown() && !declaredValue(c, name).IsWhollyKnown() {
+		for _, name := range declaration.EngineGives(c.Kind) {
+			if v := after.GetAttr(name); v.IsWhollyKnown() {
 				out[declaration.Ref{Address: c.Address, Attribute: name}] = v
 			}
 		}
 	}
 	return out
-}
-
-// declaredValue is an attribute as the folder has it.
-func declaredValue(c Change, name string) cty.Value {
-	all, _ := c.Declared.block().Attributes.UnmarkDeep()
-	if all == cty.NilVal || !all.Type().HasAttribute(name) {
-		return cty.DynamicVal
-	}
-	return all.GetAttr(name)
 }
 
 func (d Declared) block() declaration.Block {
