@@ -23,9 +23,9 @@ type FolderApply struct {
 	Replan  func(context.Context) (planning.Changes, error) // once more is known
 	Tell    Teller
 
-	ids   planning.Bindings
-	runs  []Ended
-	waits map[declaration.Address]engineclient.Result
+	ids    planning.Bindings
+	runs   []Ended
+	waited map[declaration.Address]bool
 }
 
 // WaitMode is whether an apply waits for its rollouts.
@@ -55,7 +55,7 @@ type Ended struct {
 // it, and at the end; so rollouts that do not depend on each other run side by side. The
 // first error ends it; what was done stays, and the next apply goes on from there.
 func (f *FolderApply) Apply(ctx context.Context, changes planning.Changes) ([]Ended, error) {
-	f.ids, f.waits = changes.Bindings(), map[declaration.Address]engineclient.Result{}
+	f.ids, f.waited = changes.Bindings(), map[declaration.Address]bool{}
 	var started []planning.Change
 	for _, c := range changes.List {
 		if !c.Pending() && !c.Waits {
@@ -73,7 +73,7 @@ func (f *FolderApply) Apply(ctx context.Context, changes planning.Changes) ([]En
 		}
 	}
 	for _, c := range started {
-		if _, err := f.await(ctx, c); err != nil {
+		if err := f.await(ctx, c); err != nil {
 			return f.runs, err
 		}
 	}
@@ -84,7 +84,7 @@ func (f *FolderApply) Apply(ctx context.Context, changes planning.Changes) ([]En
 func (f *FolderApply) awaitWhat(ctx context.Context, c planning.Change, started []planning.Change) error {
 	for _, s := range started {
 		if slices.Contains(c.DependsOn, s.Address) {
-			if _, err := f.await(ctx, s); err != nil {
+			if err := f.await(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -189,27 +189,26 @@ func (f *FolderApply) settle(ctx context.Context, c planning.Change, d api.Deplo
 }
 
 // await waits for a rollout once.
-func (f *FolderApply) await(ctx context.Context, c planning.Change) (engineclient.Result, error) {
-	if res, was := f.waits[c.Address]; was {
-		return res, nil
+func (f *FolderApply) await(ctx context.Context, c planning.Change) error {
+	if f.waited[c.Address] {
+		return nil
 	}
+	f.waited[c.Address] = true
 	if f.Waiting == NoWait || !c.Declared.Rollout.Wait.Value {
 		r, err := f.Client.GetRollout(ctx, c.EndpointID, c.ID)
 		if err == nil {
-			f.waits[c.Address] = engineclient.Result{Rollout: r}
 			f.runs = append(f.runs, Ended{Change: c, Rollout: r})
 		}
-		return f.waits[c.Address], err
+		return err
 	}
 	within, cancel := context.WithTimeout(ctx, f.limit(c))
 	defer cancel()
 	res, err := f.Client.Await(within, c.EndpointID, c.ID, f.Tell.Rollout(c))
 	if err != nil {
-		return res, err
+		return err
 	}
-	f.waits[c.Address] = res
 	f.runs = append(f.runs, Ended{Change: c, Rollout: res.Rollout, Outcome: res.Outcome})
-	return res, nil
+	return nil
 }
 
 // limit is how long to wait for a rollout: what the plan shows.

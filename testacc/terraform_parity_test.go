@@ -1,0 +1,200 @@
+package testacc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
+)
+
+// parityEngine knows the configs of the examples and a few more, fast, with room for all.
+var parityEngine = strings.Replace(demoEngine, "capacity: 8", "capacity: 60", 1)
+
+// parityPlan is what both doors say of a folder.
+type parityPlan struct {
+	Changes map[string]plannedChange
+	Outputs map[string]plannedOutput
+}
+
+type plannedChange struct {
+	Actions []string       `json:"actions"`
+	After   map[string]any `json:"after"`
+	Unknown any            `json:"after_unknown"`
+}
+
+type plannedOutput struct {
+	Actions []string `json:"actions"`
+	After   any      `json:"after"`
+	Unknown any      `json:"after_unknown"`
+}
+
+func plannedIn(t *testing.T, doc []byte) parityPlan {
+	t.Helper()
+	var read struct {
+		ResourceChanges []struct {
+			Address string
+			Mode    string
+			Change  plannedChange
+		} `json:"resource_changes"`
+		Outputs map[string]plannedOutput `json:"output_changes"`
+	}
+	require.NoError(t, json.Unmarshal(doc, &read), string(doc))
+	out := parityPlan{Changes: map[string]plannedChange{}, Outputs: read.Outputs}
+	for _, c := range read.ResourceChanges {
+		if c.Mode == "managed" {
+			out.Changes[c.Address] = c.Change
+		}
+	}
+	return out
+}
+
+// parityFolder is one folder that both doors plan.
+type parityFolder struct {
+	dir   string
+	vars  []string // of the command line
+	waits bool     // its rollout parks or takes too long to be applied here
+}
+
+// sluice runs the built command on the workspace's folder.
+func (w *workspace) sluice(t *testing.T, args ...string) (out, errs string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Getenv("SLUICE_TEST_BINARY"), args...)
+	cmd.Dir, cmd.Env = w.dir, w.env
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(t, err)
+	}
+	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+// copyFolder opens a workspace on a copy of a folder, all files that Terraform reads.
+func copyFolder(t *testing.T, e *testEngine, dir string) *workspace {
+	t.Helper()
+	w := newWorkspace(t, e, "")
+	require.NoError(t, os.Remove(filepath.Join(w.dir, "main.tf")))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, f := range entries {
+		if strings.Contains(f.Name(), ".tf") {
+			text, err := os.ReadFile(filepath.Join(dir, f.Name()))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(w.dir, f.Name()), text, 0o600))
+		}
+	}
+	return w
+}
+
+// bothPlan plans by both doors and compares what they say.
+func (w *workspace) bothPlan(t *testing.T, vars []string) (theirs, ours []byte) {
+	t.Helper()
+	out, code := w.run(t, append([]string{"plan", "-no-color", "-input=false", "-out=plan.bin"}, vars...)...)
+	require.Zero(t, code, out)
+	raw, code := w.run(t, "show", "-json", "plan.bin")
+	require.Zero(t, code, raw)
+	said, errs, code := w.sluice(t, append([]string{"plan", ".", "--json"}, doubled(vars)...)...)
+	require.Zero(t, code, errs)
+	want, got := plannedIn(t, []byte(raw)), plannedIn(t, []byte(said))
+	require.NotEmpty(t, want.Changes)
+	require.Equal(t, keys(want.Changes), keys(got.Changes), "addresses")
+	for address, change := range want.Changes {
+		require.Equal(t, change.Actions, got.Changes[address].Actions, address)
+		require.Equal(t, change.After, got.Changes[address].After, address)
+		require.Equal(t, change.Unknown, got.Changes[address].Unknown, address)
+	}
+	require.Equal(t, keys(want.Outputs), keys(got.Outputs), "outputs")
+	for name, output := range want.Outputs {
+		require.Equal(t, output, got.Outputs[name], name)
+	}
+	return []byte(raw), []byte(said)
+}
+
+// doubled gives flags two dashes, as our command has them.
+func doubled(vars []string) []string {
+	out := make([]string, 0, len(vars))
+	for _, v := range vars {
+		out = append(out, "-"+v)
+	}
+	return out
+}
+
+func keys[V any](m map[string]V) map[string]bool {
+	out := map[string]bool{}
+	for k := range m {
+		out[k] = true
+	}
+	return out
+}
+
+// parityFolders are the examples that declare resources, and the folders that were
+// written for the purpose.
+func parityFolders(t *testing.T) map[string]parityFolder {
+	t.Helper()
+	out := map[string]parityFolder{}
+	for name, f := range map[string]parityFolder{
+		"canary":            {vars: []string{"-var=window=1s"}},
+		"canary-regression": {vars: []string{"-var=window=1s"}},
+		"circuit-breaker":   {vars: []string{"-var=window=1s"}},
+		"gates":             {vars: []string{"-var=window=1s"}},
+		"rehearse":          {waits: true},
+	} {
+		f.dir = filepath.Join("..", "examples", name)
+		out["examples/"+name] = f
+	}
+	folders, err := filepath.Glob(filepath.Join("testdata", "parity", "*"))
+	require.NoError(t, err)
+	for _, dir := range folders {
+		out[filepath.Base(dir)] = parityFolder{dir: dir}
+	}
+	return out
+}
+
+// The same folder, planned by terraform and by sluice plan on the same engine, from
+// nothing and once it is applied: same changes, same journeys, same outputs.
+func TestTerraformAndSluicePlanTheSame(t *testing.T) {
+	t.Parallel()
+	slots := make(chan struct{}, 2)
+	rules := policyOfExamples(t)
+	for name, f := range parityFolders(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			w := copyFolder(t, startEngine(t, parityEngine), f.dir)
+			theirs, ours := w.bothPlan(t, f.vars)
+			require.Equal(t, verdictOn(t, rules, theirs), verdictOn(t, rules, ours), "one policy, one verdict")
+			if f.waits {
+				return
+			}
+			w.apply(t, f.vars...)
+			w.bothPlan(t, f.vars)
+		})
+	}
+}
+
+func policyOfExamples(t *testing.T) *policy.Rules {
+	t.Helper()
+	rules, err := policy.Load(os.DirFS(filepath.Join("..", "examples", "policy", "rego")))
+	require.NoError(t, err)
+	return rules
+}
+
+func verdictOn(t *testing.T, rules *policy.Rules, plan []byte) policy.Verdict {
+	t.Helper()
+	v, err := rules.Judge(t.Context(), policy.Question{Plan: plan, Now: wednesday})
+	require.NoError(t, err)
+	return v
+}
