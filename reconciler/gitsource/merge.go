@@ -166,18 +166,14 @@ func (m *merger) content(base entry, inBase bool, ours, theirs entry) ([]byte, b
 		if e.kind() != filemode.Regular {
 			return nil, false, nil
 		}
-		n, err := m.store.EncodedObjectSize(e.hash)
-		if err != nil {
-			return nil, false, &broken{err}
-		}
-		if n > m.limits.FileBytes {
-			return nil, false, nil
-		}
 		o, err := m.store.EncodedObject(plumbing.BlobObject, e.hash)
 		if err != nil {
 			return nil, false, &broken{err}
 		}
-		if texts[i], err = contents(o, n); err != nil {
+		if o.Size() > m.limits.FileBytes {
+			return nil, false, nil
+		}
+		if texts[i], err = contents(o, e.hash); err != nil {
 			return nil, false, &broken{err}
 		}
 	}

@@ -45,7 +45,7 @@ func readObject(store storer.EncodedObjectStorer, id plumbing.Hash, kind plumbin
 	if o.Size() > mostObject {
 		return nil, &TooMuch{What: fmt.Sprintf("the %s %s", kind, short(id.String())), Limit: size(mostObject)}
 	}
-	raw, err := contents(o, o.Size())
+	raw, err := contents(o, id)
 	if err != nil {
 		return nil, &broken{err}
 	}

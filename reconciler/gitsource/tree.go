@@ -200,10 +200,14 @@ func (r *reader) one(e entry) (refusal string, err error) {
 		return why, nil
 	}
 	content, merged := r.merged[e.path]
+	var o plumbing.EncodedObject
 	n := int64(len(content))
 	if !merged {
-		if n, err = r.store.EncodedObjectSize(e.hash); err != nil {
+		if o, err = r.store.EncodedObject(plumbing.AnyObject, e.hash); err != nil {
 			return "", &broken{err}
+		}
+		if n = o.Size(); o.Type() != plumbing.BlobObject {
+			return fmt.Sprintf("is a %s in the place of a file", o.Type()), nil
 		}
 	}
 	switch {
@@ -215,14 +219,7 @@ func (r *reader) one(e entry) (refusal string, err error) {
 		return fmt.Sprintf("would bring the watched files to more than %s", size(r.limits.TotalBytes)), nil
 	}
 	if !merged {
-		o, err := r.store.EncodedObject(plumbing.AnyObject, e.hash)
-		if err != nil {
-			return "", &broken{err}
-		}
-		if o.Type() != plumbing.BlobObject {
-			return fmt.Sprintf("is a %s in the place of a file", o.Type()), nil
-		}
-		if content, err = contents(o, n); err != nil {
+		if content, err = contents(o, e.hash); err != nil {
 			return "", &broken{err}
 		}
 	}
@@ -234,9 +231,8 @@ func (r *reader) one(e entry) (refusal string, err error) {
 	return "", nil
 }
 
-// contents reads an object of a known size and checks that its id is that of its
-// bytes.
-func contents(o plumbing.EncodedObject, n int64) (_ []byte, err error) {
+// contents reads an object and checks that its bytes have the id that was asked for.
+func contents(o plumbing.EncodedObject, id plumbing.Hash) (_ []byte, err error) {
 	from, err := o.Reader()
 	if err != nil {
 		return nil, err
@@ -246,12 +242,12 @@ func contents(o plumbing.EncodedObject, n int64) (_ []byte, err error) {
 			err = closed
 		}
 	}()
-	content, err := io.ReadAll(io.LimitReader(from, n+1))
+	content, err := io.ReadAll(io.LimitReader(from, o.Size()+1))
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(content)) != n || plumbing.ComputeHash(o.Type(), content) != o.Hash() {
-		return nil, fmt.Errorf("object %s is damaged", o.Hash())
+	if plumbing.ComputeHash(o.Type(), content) != id {
+		return nil, fmt.Errorf("object %s has other bytes than its id says", id)
 	}
 	return content, nil
 }
