@@ -46,6 +46,26 @@ func TestBlackHoleEndsAtTheDeadline(t *testing.T) {
 	}
 }
 
+func TestSlowServerIsWaitedFor(t *testing.T) {
+	bothStores(t, func(t *testing.T, kind gitsource.StoreKind) {
+		s, repo := server(t)
+		repo.Commit("main", map[string]string{"a.hcl": "1"})
+		gate, asked := make(chan struct{}), make(chan struct{})
+		s.Inject(s.Slow(gittest.Pack, gate), gittest.Before(gittest.Pack, func() { close(asked) }))
+		r := open(t, repo.URL(), kind)
+		at := resolve(t, r, main)
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.Read(bounded(t), at)
+			done <- err
+		}()
+		<-asked
+		require.Empty(t, done, "nothing is told before the server has answered")
+		close(gate)
+		require.NoError(t, <-done)
+	})
+}
+
 func TestDeadlineOfMilliseconds(t *testing.T) {
 	s, repo := server(t)
 	repo.Commit("main", map[string]string{"a.hcl": "1"})

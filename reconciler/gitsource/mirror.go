@@ -148,7 +148,8 @@ func (m *mirror) open() (*filesystem.Storage, map[string]plumbing.Hash, error) {
 }
 
 // has says whether all that is asked for is at refs of the mirror: then the remote
-// need not be asked.
+// need not be asked. Where it has moved on meanwhile, that is as if this read had come a
+// moment earlier, and the next list of refs tells.
 func (m *mirror) has(refs map[string]plumbing.Hash, ask want) bool {
 	if ask.tag.Tag != "" && refs[ask.tag.Ref].String() != ask.tag.Tag {
 		return false

@@ -141,7 +141,7 @@ func (v *verifier) ssh(payload, signature []byte, at time.Time) (signer, reason 
 	if sig.Namespace != sshNamespace {
 		return "", fmt.Sprintf("its SSH signature is for %q and not for %q", printable(sig.Namespace), sshNamespace)
 	}
-	if reason := weak(sig.PublicKey); reason != "" {
+	if reason := weak(sig); reason != "" {
 		return "", reason
 	}
 	signer, reason = find(v.signers, sig.PublicKey, at)
@@ -154,10 +154,14 @@ func (v *verifier) ssh(payload, signature []byte, at time.Time) (signer, reason 
 	return signer, ""
 }
 
-// weak says why a kind of key is not taken.
-func weak(key ssh.PublicKey) string {
-	if key.Type() == "ssh-dss" {
+// weak says why a signature is not taken although it may be good: ssh-keygen takes
+// neither DSA nor RSA with SHA-1.
+func weak(sig *sshsig.Signature) string {
+	switch sig.Signature.Format {
+	case "ssh-dss":
 		return "its SSH signature is by a DSA key, which is too weak"
+	case ssh.KeyAlgoRSA:
+		return "its SSH signature is RSA with SHA-1, which is too weak; sign with rsa-sha2-512"
 	}
 	return ""
 }
