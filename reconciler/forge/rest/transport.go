@@ -14,8 +14,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // Tokens is where the token of a forge comes from.
@@ -68,7 +66,7 @@ const (
 	Timeout   = 30 * time.Second
 	mostBytes = 16 << 20 // of one answer
 	mostKept  = 512      // answers that are kept for conditional requests …
-	keptBytes = 1 << 20  // … of at most this size
+	keptBytes = 32 << 20 // … and their bytes in all
 )
 
 // Options of a transport.
@@ -86,20 +84,12 @@ func Client(o Options) *http.Client {
 	if o.Next == nil {
 		o.Next = http.DefaultTransport
 	}
-	kept, _ := lru.New[string, *stored](mostKept) // fails on sizes below 1 only
-	return &http.Client{Timeout: Timeout, Transport: &transport{Options: o, kept: kept}}
+	return &http.Client{Timeout: Timeout, Transport: &transport{Options: o, kept: newKept(keptBytes)}}
 }
 
 type transport struct {
 	Options
-	kept *lru.Cache[string, *stored]
-}
-
-// stored is an answer that the forge may say is still right.
-type stored struct {
-	etag   string
-	header http.Header
-	body   []byte
+	kept *kept
 }
 
 // RoundTrip sends a request, once more with a fresh token after a 401.
@@ -154,7 +144,7 @@ func (t *transport) send(r *http.Request, body []byte, token string) (*http.Resp
 		t.Authorize(out.Header, token)
 	}
 	key := r.URL.String()
-	old, known := t.kept.Get(key)
+	old, known := t.kept.get(key)
 	if r.Method != http.MethodGet {
 		known = false
 	}
@@ -175,8 +165,8 @@ func (t *transport) send(r *http.Request, body []byte, token string) (*http.Resp
 	if resp.StatusCode >= 400 || resp.StatusCode == http.StatusNotModified {
 		return nil, &Answer{Method: r.Method, Path: r.URL.Path, Status: resp.StatusCode, Header: resp.Header, Body: content}
 	}
-	if etag := resp.Header.Get("ETag"); r.Method == http.MethodGet && resp.StatusCode == http.StatusOK && etag != "" && len(content) <= keptBytes {
-		t.kept.Add(key, &stored{etag: etag, header: resp.Header.Clone(), body: content})
+	if etag := resp.Header.Get("ETag"); r.Method == http.MethodGet && resp.StatusCode == http.StatusOK && etag != "" {
+		t.kept.put(key, &stored{etag: etag, header: resp.Header.Clone(), body: content})
 	}
 	return withBody(resp, content), nil
 }
@@ -192,14 +182,6 @@ func readAll(resp *http.Response) ([]byte, error) {
 		return nil, fmt.Errorf("the answer is larger than %d MiB", mostBytes>>20)
 	}
 	return content, nil
-}
-
-// answer is the stored one, as if it had been sent: the pages of a list are in its
-// headers.
-func (s *stored) answer(unchanged *http.Response) *http.Response {
-	unchanged.StatusCode, unchanged.Status = http.StatusOK, "200 OK"
-	unchanged.Header = s.header.Clone()
-	return withBody(unchanged, s.body)
 }
 
 func withBody(resp *http.Response, content []byte) *http.Response {
