@@ -157,7 +157,8 @@ func parityFolders(t *testing.T) map[string]parityFolder {
 	folders, err := filepath.Glob(filepath.Join("testdata", "parity", "*"))
 	require.NoError(t, err)
 	for _, dir := range folders {
-		out[filepath.Base(dir)] = parityFolder{dir: dir}
+		_, err := os.Stat(filepath.Join(dir, "plan-only"))
+		out[filepath.Base(dir)] = parityFolder{dir: dir, waits: err == nil}
 	}
 	return out
 }
@@ -197,4 +198,26 @@ func verdictOn(t *testing.T, rules *policy.Rules, plan []byte) policy.Verdict {
 	v, err := rules.Judge(t.Context(), policy.Question{Plan: plan, Now: wednesday})
 	require.NoError(t, err)
 	return v
+}
+
+// What only Terraform can evaluate is refused by sluice plan, at its place and with what to
+// do instead: never planned as if it were not there.
+func TestTerraformAloneEvaluatesTheseAndSluicePlanSaysSo(t *testing.T) {
+	t.Parallel()
+	folders, err := filepath.Glob(filepath.Join("testdata", "parity-refused", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, folders)
+	e := startEngine(t, parityEngine)
+	for _, dir := range folders {
+		text, err := os.ReadFile(filepath.Join(dir, "main.tf"))
+		require.NoError(t, err)
+		first, _, _ := strings.Cut(string(text), "\n")
+		says, ok := strings.CutPrefix(first, "# refused: ")
+		require.True(t, ok, dir)
+		_, errs, code := copyFolder(t, e, dir).sluice(t, "plan", ".")
+		require.Equal(t, 1, code, "%s: %s", dir, errs)
+		require.Contains(t, errs, says, dir)
+		require.Contains(t, errs, "main.tf:", dir)
+		require.Contains(t, errs, "hint: ", dir)
+	}
 }

@@ -135,13 +135,17 @@ func (c *cost) call(x *hclsyntax.FunctionCallExpr) float64 {
 
 func (c *cost) loop(x *hclsyntax.ForExpr) float64 {
 	over := c.of(x.CollExpr)
-	names := map[string]float64{x.ValVar: over}
-	if x.KeyVar != "" {
-		names[x.KeyVar] = over
+	turns, key, value := over, over, over
+	if v, ok := c.counted(x.CollExpr, over); ok {
+		turns, key, value = elements(v), 1, 1
+		for it := v.ElementIterator(); it.Next(); {
+			k, e := it.Element()
+			key, value = max(key, size(k)), max(value, size(e))
+		}
 	}
-	turns := over
-	if v, diags := x.CollExpr.Value(c.ctx); isTraversal(x.CollExpr) && !diags.HasErrors() {
-		turns = elements(v)
+	names := map[string]float64{x.ValVar: value}
+	if x.KeyVar != "" {
+		names[x.KeyVar] = key
 	}
 	c.bound = append(c.bound, names)
 	each := 1.0
@@ -154,9 +158,24 @@ func (c *cost) loop(x *hclsyntax.ForExpr) float64 {
 	return over + turns*each
 }
 
-func isTraversal(e hclsyntax.Expression) bool {
-	_, ok := e.(*hclsyntax.ScopeTraversalExpr)
-	return ok
+// cheap is the cost up to which the collection of a loop is evaluated to be counted.
+const cheap = 1 << 16
+
+// counted evaluates what a loop goes over, when that is cheap and does not hang on the
+// variable of a loop around it.
+func (c *cost) counted(x hclsyntax.Expression, over float64) (v cty.Value, ok bool) {
+	if over > cheap || c.spent > mostWork {
+		return cty.NilVal, false
+	}
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	v, diags := x.Value(c.ctx)
+	v, _ = v.Unmark()
+	c.spent += over
+	return v, !diags.HasErrors() && v.IsKnown() && !v.IsNull() && v.CanIterateElements()
 }
 
 func elements(v cty.Value) float64 {

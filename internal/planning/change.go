@@ -130,12 +130,13 @@ func (cs Changes) Bindings() Bindings {
 	return out
 }
 
-// Known are the attributes that the engine has given to what stands and stays, so that a
-// folder can be evaluated again with them.
+// Known are the attributes that only an engine gives, as far as this plan knows them: all
+// of what stands and stays, and the journey of what is made. A folder is evaluated again
+// with them.
 func (cs Changes) Known() map[declaration.Ref]cty.Value {
 	out := map[declaration.Ref]cty.Value{}
 	for _, c := range cs.List {
-		if c.ID == "" || c.Action == Delete || c.Action == Replace || c.after == cty.NilVal {
+		if c.Action == Delete || c.after == cty.NilVal {
 			continue
 		}
 		after, _ := c.after.UnmarkDeep()

@@ -309,7 +309,7 @@ func (cs Changes) outputChanges() map[string]changeJSON {
 			if known(o.Value) == cty.NilVal {
 				c.After = nil
 			}
-		case !pending:
+		case !pending, o.Value.IsNull():
 			c.Actions, c.Before = []string{"no-op"}, c.After
 		}
 		out[o.Name] = c
