@@ -28,6 +28,20 @@ type Drift struct {
 // EndpointEdit is what only Sluice's engine takes in an endpoint's update.
 type EndpointEdit struct {
 	BreakGlass *BreakGlass `json:"breakGlass,omitempty"`
+	Owner      *OwnerEdit  `json:"owner,omitempty"`
+}
+
+// OwnerEdit claims or releases an endpoint: exactly one of both is the id of who asks. It
+// is refused with 409 and the owner's id while another one has it.
+type OwnerEdit struct {
+	Claim   string `json:"claim,omitempty"`
+	Release string `json:"release,omitempty"`
+	Force   *Force `json:"force,omitempty"`
+}
+
+// Force takes an endpoint from its owner. It takes a key with the scope break-glass.
+type Force struct {
+	Reason string `json:"reason"`
 }
 
 // BreakGlass edits trafficSplit although a rollout holds it. It takes a key with the
@@ -41,4 +55,5 @@ const (
 	CapabilityHoldSource     = "hold-source"
 	CapabilityCircuitBreaker = "circuit-breaker"
 	CapabilityBreakGlass     = "break-glass"
+	CapabilityOwner          = "owner" // endpoints tell who reconciles them
 )

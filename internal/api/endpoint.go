@@ -21,6 +21,13 @@ type EndpointExtra struct {
 	GatewayURL        string       `json:"gatewayUrl,omitempty"`
 	RequestsPerSecond *float64     `json:"requestsPerSecond,omitempty"` // over the last minute
 	Serving           []ServedPart `json:"serving,omitempty"`           // set and actual shares
+	Owner             *Owner       `json:"owner,omitempty"`             // who reconciles it
+}
+
+// Owner is who reconciles an endpoint, and since when.
+type Owner struct {
+	ID string `json:"id"`
+	At Time   `json:"at"`
 }
 
 // ServedPart is one deployment's part of an endpoint's traffic.

@@ -105,7 +105,11 @@ func (a *app) showEndpoint(ctx context.Context, c *engineclient.Client, ep api.E
 	if a.json {
 		return a.printJSON(view)
 	}
-	a.printf("Endpoint %s (%s)\n\n", render.Inert(ep.Name), render.Inert(ep.ID))
+	a.printf("Endpoint %s (%s)\n", render.Inert(ep.Name), render.Inert(ep.ID))
+	if ep.Sluice != nil && ep.Sluice.Owner != nil {
+		a.printf("Owner %s, since %s\n", render.Inert(ep.Sluice.Owner.ID), ep.Sluice.Owner.At.UTC().Format(time.RFC3339))
+	}
+	a.printf("\n")
 	rows := [][]string{{"DEPLOYMENT", "NAME", "STATE", "SHARE", "REPLICAS", "MODEL"}}
 	for _, d := range ep.Deployments {
 		rows = append(rows, []string{d.ID, d.Name, strings.TrimPrefix(d.State, "DEPLOYMENT_STATE_"), fmt.Sprintf("%.1f %%", d.EstimatedEffectiveTrafficShare*100), replicas(d.Autoscaling, d.ReadyReplicas), d.Model})

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/cli"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
 
@@ -348,6 +349,19 @@ func TestBrokenGlassSaysWhatItDidToTheRollout(t *testing.T) {
 		"is parked: nothing of the engine moves the split", "split now: old (dep_", "ways on:", "--resume\n        puts the rollout's split back", `--cancel --reason "…"`, "and keeps ")
 	require.Contains(t, r.out, "demo/chat/old")
 	ana.run("update", "old", "--traffic-weight", "3", "--break-glass", "--reason", "still", "--json").exits(0).json()
+}
+
+func TestGetShowsWhoReconcilesAnEndpoint(t *testing.T) {
+	s := served(t)
+	s.run("deploy", "m/old", "--endpoint", "chat", "--traffic-weight", "1").exits(0)
+	require.NotContains(t, s.run("get", "chat").exits(0).out, "Owner")
+	c, err := engineclient.New(engineclient.Config{BaseURL: s.env["SLUICE_ENGINE_URL"], APIKey: s.env["SLUICE_API_KEY"]})
+	require.NoError(t, err)
+	all, err := engineclient.Collect(c.Endpoints(t.Context(), engineclient.ListOptions{}))
+	require.NoError(t, err)
+	_, err = c.ClaimEndpoint(t.Context(), all[0].ID, "reconciler-7")
+	require.NoError(t, err)
+	s.run("get", "chat").exits(0, "Owner reconciler-7, since 2")
 }
 
 // Each switch read --pause[=true|false].

@@ -79,6 +79,28 @@ func (c *Client) BreakGlass(ctx context.Context, endpoint, deployment string, we
 	return c.mergeWeight(ctx, endpoint, deployment, weight, &api.EndpointEdit{BreakGlass: &api.BreakGlass{Reason: reason}})
 }
 
+// ClaimEndpoint makes somebody the owner of an endpoint, the one who reconciles it: a
+// conflict while another one is. Claiming what is one's own changes nothing. It takes the
+// capability owner.
+func (c *Client) ClaimEndpoint(ctx context.Context, id, owner string) (api.Endpoint, error) {
+	return c.editOwner(ctx, id, api.OwnerEdit{Claim: owner})
+}
+
+// ReleaseEndpoint gives an endpoint back: a conflict when another one owns it.
+func (c *Client) ReleaseEndpoint(ctx context.Context, id, owner string) (api.Endpoint, error) {
+	return c.editOwner(ctx, id, api.OwnerEdit{Release: owner})
+}
+
+// TakeEndpoint claims an endpoint from its owner. It takes a key with the scope
+// break-glass; the reason is told in the feed.
+func (c *Client) TakeEndpoint(ctx context.Context, id, owner, reason string) (api.Endpoint, error) {
+	return c.editOwner(ctx, id, api.OwnerEdit{Claim: owner, Force: &api.Force{Reason: reason}})
+}
+
+func (c *Client) editOwner(ctx context.Context, id string, edit api.OwnerEdit) (api.Endpoint, error) {
+	return c.UpdateEndpoint(ctx, id, "", api.UpdateEndpoint{Sluice: &api.EndpointEdit{Owner: &edit}})
+}
+
 func (c *Client) mergeWeight(ctx context.Context, endpoint, deployment string, weight float64, edit *api.EndpointEdit) (api.Endpoint, error) {
 	for try := 1; ; try++ {
 		e, err := c.GetEndpoint(ctx, endpoint)

@@ -13,9 +13,17 @@ type Endpoint struct {
 	Pair          *Pair     `json:"pair,omitempty"`  // held by a rollout since its start
 	Generation    uint64    `json:"generation"`      // of the route; grows with every change of Split or Pair
 	ActiveRollout string    `json:"activeRollout,omitempty"`
+	Owner         *Owner    `json:"owner,omitempty"`
 	Version       int64     `json:"version"`
 	CreatedAt     time.Time `json:"createdAt"`
 	UpdatedAt     time.Time `json:"updatedAt"`
+}
+
+// Owner is who reconciles an endpoint, and since when. It holds nobody back: it is how two
+// who would undo each other's work see each other.
+type Owner struct {
+	ID string    `json:"id"`
+	At time.Time `json:"at"`
 }
 
 // Weight is one entry of a standing split.
@@ -80,7 +88,7 @@ const (
 	ScopeRead       Scope = "read"        // look
 	ScopeOperate    Scope = "operate"     // change endpoints, deployments and rollouts
 	ScopeAdmin      Scope = "admin"       // keys
-	ScopeBreakGlass Scope = "break-glass" // edit a split that a rollout holds
+	ScopeBreakGlass Scope = "break-glass" // edit a split that a rollout holds, take an endpoint from its owner
 )
 
 // width orders the scopes of which a wider one includes the narrower; 0 for the others.

@@ -74,6 +74,9 @@ func (s *Server) updateEndpoint(ctx context.Context, c *call) (any, error) {
 	if in.Name != nil && *in.Name != ep.Name && *in.Name != s.Engine.QualifiedName(ep) {
 		return nil, badRequest("name", "an endpoint cannot be renamed: clients call it by its name")
 	}
+	if in.Sluice != nil && in.Sluice.Owner != nil {
+		return s.changeOwner(ctx, c, ep, in, set)
+	}
 	if in.Sluice != nil && in.Sluice.BreakGlass != nil {
 		if err := mayBreakGlass(c.key); err != nil {
 			return nil, err
@@ -87,8 +90,27 @@ func (s *Server) updateEndpoint(ctx context.Context, c *call) (any, error) {
 	return s.viewEndpoint(ctx, ep)
 }
 
+// changeOwner claims or releases an endpoint, and does nothing else in the same request.
+func (s *Server) changeOwner(ctx context.Context, c *call, ep rollout.Endpoint, in api.UpdateEndpoint, set engine.EndpointChange) (any, error) {
+	if set.Split != nil || set.Visibility != nil || in.Sluice.BreakGlass != nil {
+		return nil, badRequest("sluice.owner", "an owner is changed alone; send the other fields in a request of their own")
+	}
+	change := engine.OwnerChange{Claim: in.Sluice.Owner.Claim, Release: in.Sluice.Owner.Release}
+	if f := in.Sluice.Owner.Force; f != nil {
+		if err := mayBreakGlass(c.key); err != nil {
+			return nil, err
+		}
+		change.Force = &engine.Force{Reason: f.Reason}
+	}
+	ep, err := s.Engine.ChangeOwner(ctx, c.caller(), ep.ID, in.ETag, change)
+	if err != nil {
+		return nil, err
+	}
+	return s.viewEndpoint(ctx, ep)
+}
+
 // mayBreakGlass refuses a key without the scope of its own that an edit of a locked
-// split takes; an administrator's key does not have it either.
+// split, or of another's ownership, takes; an administrator's key does not have it either.
 func mayBreakGlass(key rollout.Key) error {
 	if key.Allows(rollout.ScopeBreakGlass) {
 		return nil
@@ -204,6 +226,9 @@ func (s *Server) viewEndpoint(ctx context.Context, ep rollout.Endpoint) (api.End
 		Visibility: ep.Visibility, TrafficSplit: []api.TrafficWeight{}, Deployments: []api.DeploymentSummary{},
 		ActiveRolloutID: ep.ActiveRollout, ETag: rollout.ETag(ep.Version), CreatedAt: api.At(ep.CreatedAt), UpdatedAt: api.At(ep.UpdatedAt),
 		Sluice: &api.EndpointExtra{GatewayURL: s.GatewayURL},
+	}
+	if ep.Owner != nil {
+		out.Sluice.Owner = &api.Owner{ID: ep.Owner.ID, At: api.At(ep.Owner.At)}
 	}
 	for _, w := range s.Engine.EffectiveSplit(ctx, ep) {
 		out.TrafficSplit = append(out.TrafficSplit, api.TrafficWeight{DeploymentID: w.Deployment, Weight: w.Weight})

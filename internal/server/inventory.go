@@ -25,7 +25,7 @@ func (s *Server) whoami(_ context.Context, c *call) (any, error) {
 
 // capabilities are what this engine can do beyond the platform.
 func capabilities() []string {
-	return []string{"event-stream", "idempotency-keys", "keys", "spec-echo", api.CapabilityHoldSource, api.CapabilityCircuitBreaker, api.CapabilityBreakGlass}
+	return []string{"event-stream", "idempotency-keys", "keys", "spec-echo", api.CapabilityHoldSource, api.CapabilityCircuitBreaker, api.CapabilityBreakGlass, api.CapabilityOwner}
 }
 
 // none answers a list of something that this engine never has.

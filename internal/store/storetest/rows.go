@@ -21,6 +21,7 @@ func comesBack(t *testing.T, open Opener) {
 	ep.Split = []rollout.Weight{{Deployment: "dep_1", Weight: 0.1 + 0.2}}
 	ep.Pair = &rollout.Pair{RolloutID: "rol_1", Source: "dep_1", Target: "dep_2", Percent: 10, Share: 1.0 / 3}
 	ep.Generation = 1<<63 + 5
+	ep.Owner = &rollout.Owner{ID: "reconciler-é", At: instant}
 	d := deployment("dep_1", "ep_1", "v1 \"<ü>\" \x00")
 	d.Autoscaling = rollout.Autoscaling{ScaleUpWindow: &window}
 	r := Rollout("rol_1", "ep_1", rollout.SystemPaused)
