@@ -71,6 +71,9 @@ func (v *server) sameWrites(repo string) {
 			return nil, err
 		}
 		c, err := v.w.addComment(r.s, r.number("number"), Self, in.Body)
+		if _, missing := r.s.pull(r.number("number")); missing != nil && v.dialect == Gitea {
+			err = &problem{status: http.StatusInternalServerError, message: ""} // as the real one does
+		}
 		return githubComment(c), err
 	}))
 	v.on("PATCH "+repo+"/issues/comments/{id}", CallEditComment, here(func(r *request) (any, error) {

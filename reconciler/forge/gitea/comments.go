@@ -2,12 +2,15 @@ package gitea
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"code.gitea.io/sdk/gitea"
 
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge/rest"
 )
 
 func (a *adaptor) Comments(ctx context.Context, number int, since time.Time) ([]forge.Comment, error) {
@@ -48,6 +51,12 @@ func (a *adaptor) Comment(ctx context.Context, number int, body string) (forge.C
 		made, _, err := c.CreateIssueComment(a.owner, a.name, int64(number), gitea.CreateIssueCommentOption{Body: body})
 		return made, err
 	})
+	if rest.Is(err, http.StatusInternalServerError) {
+		// Gitea answers so where there is no such pull request.
+		if _, readErr := a.PullRequest(ctx, number); errors.As(readErr, new(*forge.Refused)) {
+			return forge.Comment{}, readErr
+		}
+	}
 	if err != nil {
 		return forge.Comment{}, op.Fail(err)
 	}

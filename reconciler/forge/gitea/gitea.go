@@ -1,7 +1,7 @@
 // Package gitea is the adaptor for Gitea and Forgejo. It needs a token with the scopes
 // write:issue, write:repository and read:user, of an account that is administrator of
-// the repository where roles are asked for; and read:organization where teams have
-// permissions.
+// the repository where roles are asked for; and read:organization, of an owner of the
+// organization or a member of the teams, where teams have permissions.
 package gitea
 
 import (

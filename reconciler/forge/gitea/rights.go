@@ -96,7 +96,7 @@ func (a *adaptor) Teams(ctx context.Context, user string, of []string) ([]string
 }
 
 func (a *adaptor) inTeam(ctx context.Context, user, team string) (bool, error) {
-	op := rest.Op{What: "read whether " + user + " is in the team " + team, Needs: "the scope read:organization, of a member of the organization"}
+	op := rest.Op{What: "read whether " + user + " is in the team " + team, Needs: "the scope read:organization, of an owner of the organization or a member of that team"}
 	org, name, ok := strings.Cut(team, "/")
 	if !ok || org == "" || name == "" {
 		return false, &forge.Refused{What: op.What, Hint: "a team is written organization/name"}
