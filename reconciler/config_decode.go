@@ -181,12 +181,10 @@ func (d *decoder) permissions(s *scope) Permissions {
 	}
 	out := Permissions{}
 	for _, v := range verbs {
-		a := s.block.attribute(string(v))
-		words := strings.Split(strings.Trim(a.Default, `[]"`), `", "`)
+		out[v] = DefaultGrants(v)
 		if _, given := s.body.Attributes[string(v)]; given {
-			words = s.texts(string(v))
+			out[v] = d.grants(join(s.where, string(v)), s.texts(string(v)))
 		}
-		out[v] = d.grants(join(s.where, string(v)), words)
 	}
 	return out
 }

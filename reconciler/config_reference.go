@@ -1,6 +1,9 @@
 package reconciler
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Block is one kind of block of the configuration file, as it is read and documented.
 type Block struct {
@@ -39,6 +42,15 @@ const (
 )
 
 var verbs = []Verb{Resume, Promote, Cancel, Reverse, Approve, Override, Retry, Suspend, Continue, Replan, Help}
+
+// grantText is who may use a verb when the file does not say, as the file would say it.
+func grantText(v Verb) string {
+	var words []string
+	for _, g := range DefaultGrants(v) {
+		words = append(words, `"role:`+g.Role.String()+`"`)
+	}
+	return "[" + strings.Join(words, ", ") + "]"
+}
 
 // appBlock is the GitHub App of a repository's auth or forge block.
 func appBlock(path string) Block {
@@ -110,17 +122,17 @@ var Reference = []Block{
 	}},
 	appBlock("repository.forge.github_app"),
 	{Path: "repository.forge.permissions", Doc: "Who may do what by a comment or at another door. A grant is \"role:write\" (and above), \"user:ana\" or \"team:acme/ml\"; an empty list is nobody. Roles are read, triage, write, maintain and admin.", Attributes: []Attribute{
-		{Name: string(Resume), Type: GrantsType, Default: `["role:write"]`, Doc: "let a parked rollout go on"},
-		{Name: string(Promote), Type: GrantsType, Default: `["role:write"]`, Doc: "let it go on past the gate"},
-		{Name: string(Cancel), Type: GrantsType, Default: `["role:write"]`, Doc: "end it and freeze the split"},
-		{Name: string(Reverse), Type: GrantsType, Default: `["role:write"]`, Doc: "roll back to the source"},
-		{Name: string(Approve), Type: GrantsType, Default: `["role:maintain"]`, Doc: "approve a plan's digest"},
-		{Name: string(Override), Type: GrantsType, Default: `["role:admin"]`, Doc: "lift a denial of a policy that names nobody else"},
-		{Name: string(Retry), Type: GrantsType, Default: `["role:write"]`, Doc: "allow a change again that a person has canceled"},
-		{Name: string(Suspend), Type: GrantsType, Default: `["role:maintain"]`, Doc: "stop applying"},
-		{Name: string(Continue), Type: GrantsType, Default: `["role:maintain"]`, Doc: "end a suspension"},
-		{Name: string(Replan), Type: GrantsType, Default: `["role:triage"]`, Doc: "plan a pull request anew"},
-		{Name: string(Help), Type: GrantsType, Default: `["role:read"]`, Doc: "be told the commands"},
+		{Name: string(Resume), Type: GrantsType, Default: grantText(Resume), Doc: "let a parked rollout go on"},
+		{Name: string(Promote), Type: GrantsType, Default: grantText(Promote), Doc: "let it go on past the gate"},
+		{Name: string(Cancel), Type: GrantsType, Default: grantText(Cancel), Doc: "end it and freeze the split"},
+		{Name: string(Reverse), Type: GrantsType, Default: grantText(Reverse), Doc: "roll back to the source"},
+		{Name: string(Approve), Type: GrantsType, Default: grantText(Approve), Doc: "approve a plan's digest"},
+		{Name: string(Override), Type: GrantsType, Default: grantText(Override), Doc: "lift a denial of a policy that names nobody else"},
+		{Name: string(Retry), Type: GrantsType, Default: grantText(Retry), Doc: "allow a change again that a person has canceled"},
+		{Name: string(Suspend), Type: GrantsType, Default: grantText(Suspend), Doc: "stop applying"},
+		{Name: string(Continue), Type: GrantsType, Default: grantText(Continue), Doc: "end a suspension"},
+		{Name: string(Replan), Type: GrantsType, Default: grantText(Replan), Doc: "plan a pull request anew"},
+		{Name: string(Help), Type: GrantsType, Default: grantText(Help), Doc: "be told the commands"},
 	}},
 	{Path: "repository.stack", Label: "name", Doc: "A folder of HCL that is planned and applied together. A repository has at least one.", Attributes: []Attribute{
 		{Name: "folder", Type: TextType, Default: ".", Doc: "from the repository's root"},

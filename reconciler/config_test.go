@@ -103,9 +103,9 @@ func TestDefaultsAreThoseOfTheReference(t *testing.T) {
 	require.Equal(t, "git", r.Auth.SSHUser)
 	require.Equal(t, ".", r.Stacks[0].Folder)
 	require.Len(t, r.Forge.Permissions, len(verbs))
-	require.Equal(t, []Grant{{Role: forge.Write}}, r.Forge.Permissions[Cancel])
-	require.Equal(t, []Grant{{Role: forge.Maintain}}, r.Forge.Permissions[Approve])
-	require.Equal(t, []Grant{{Role: forge.Admin}}, r.Forge.Permissions[Override])
+	for _, v := range verbs {
+		require.Equal(t, DefaultGrants(v), r.Forge.Permissions[v], v)
+	}
 }
 
 // TestMistakesAreToldAllAtOnceEachAtItsPlace reads the folder's files and compares what
