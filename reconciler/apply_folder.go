@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
@@ -163,7 +164,7 @@ func (f *FolderApply) settle(ctx context.Context, c planning.Change, d api.Deplo
 	}
 	until, told := time.Now().Add(within), ""
 	for pause := firstLook; !Settled(d); pause = min(pause*3/2, slowestLook) {
-		now := fmt.Sprintf("%s, %s", d.Status.State, planning.Count(d.Status.ReadyReplicas, "ready replica"))
+		now := fmt.Sprintf("%s, %s", strings.TrimPrefix(d.Status.State, "DEPLOYMENT_STATE_"), planning.Count(d.Status.ReadyReplicas, "ready replica"))
 		if now != told {
 			told = now
 			f.Tell.Waits(c, now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +87,10 @@ func copyFolder(t *testing.T, e *testEngine, dir string) *workspace {
 	t.Helper()
 	w := newWorkspace(t, e, "")
 	require.NoError(t, os.Remove(filepath.Join(w.dir, "main.tf")))
+	if dir == fragments {
+		w.compose(t)
+		return w
+	}
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	for _, f := range entries {
@@ -96,6 +101,20 @@ func copyFolder(t *testing.T, e *testEngine, dir string) *workspace {
 		}
 	}
 	return w
+}
+
+// fragments stands for the snippets of examples/resources, which are one folder together.
+const fragments = "../examples/resources"
+
+func (w *workspace) compose(t *testing.T) {
+	t.Helper()
+	text := required + "provider \"sluice\" {}\n"
+	for _, kind := range []string{"sluice_endpoint", "sluice_deployment", "sluice_rollout"} {
+		one, err := os.ReadFile(filepath.Join(fragments, kind, "resource.tf"))
+		require.NoError(t, err)
+		text += string(one)
+	}
+	w.write(t, text)
 }
 
 // bothPlan plans by both doors and compares what they say.
@@ -150,6 +169,7 @@ func parityFolders(t *testing.T) map[string]parityFolder {
 		"circuit-breaker":   {vars: []string{"-var=window=1s"}},
 		"gates":             {vars: []string{"-var=window=1s"}},
 		"rehearse":          {waits: true},
+		"resources":         {waits: true},
 	} {
 		f.dir = filepath.Join("..", "examples", name)
 		out["examples/"+name] = f
@@ -219,5 +239,78 @@ func TestTerraformAloneEvaluatesTheseAndSluicePlanSaysSo(t *testing.T) {
 		require.Contains(t, errs, says, dir)
 		require.Contains(t, errs, "main.tf:", dir)
 		require.Contains(t, errs, "hint: ", dir)
+	}
+}
+
+// elsewhere are the folders of examples with resources that are not planned from nothing.
+var elsewhere = map[string]string{
+	"canary-regression/reverse":        "names ids of what must stand: TestTerraformAndSluicePlanRefuseIDsThatNameNothing",
+	"rehearse/reverse":                 "the same",
+	"migrating":                        "takes in what stands: TestTerraformAndSluicePlanTakeInWhatStands",
+	"resources/sluice_endpoint":        "a snippet, planned with the others as examples/resources",
+	"resources/sluice_deployment":      "the same",
+	"resources/sluice_rollout":         "the same",
+	"resources/sluice_traffic_split":   "only Terraform evaluates it: testdata/parity-refused/traffic-split",
+	"data-sources/sluice_rollout_gate": "a snippet of a data source",
+}
+
+// No folder of the examples is forgotten.
+func TestTerraformAndSluicePlanEveryExampleWithResources(t *testing.T) {
+	planned := parityFolders(t)
+	seen := 0
+	require.NoError(t, filepath.WalkDir("../examples", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".tf" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), "\nresource \"sluice_") && !strings.HasPrefix(string(text), "resource \"sluice_") {
+			return err
+		}
+		seen++
+		name := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), "../examples/"))
+		_, both := planned["examples/"+name]
+		require.True(t, both || elsewhere[name] != "", "%s is planned by no test", name)
+		return nil
+	}))
+	require.Greater(t, seen, 8)
+}
+
+// Ids that name nothing are refused by both, before anything is made.
+func TestTerraformAndSluicePlanRefuseIDsThatNameNothing(t *testing.T) {
+	t.Parallel()
+	w := copyFolder(t, startEngine(t, parityEngine), "../examples/canary-regression/reverse")
+	vars := []string{"-var=endpoint_id=ep_none", "-var=qwen25_id=dep_none", "-var=qwen35_id=dep_nil"}
+	out, code := w.run(t, append([]string{"plan", "-no-color", "-input=false"}, vars...)...)
+	require.Equal(t, 1, code, out)
+	require.Contains(t, out, "There is no endpoint ep_none")
+	said, errs, code := w.sluice(t, append([]string{"apply", ".", "--yes"}, doubled(vars)...)...)
+	require.Equal(t, 1, code, said+errs)
+	require.Contains(t, errs, "nothing was changed: sluice_rollout.back is blocked: there is no endpoint ep_none")
+}
+
+// What stands already is taken in by both: by import blocks there, by its names here. Only
+// the weight is told otherwise, since an import keeps the one that it found.
+func TestTerraformAndSluicePlanTakeInWhatStands(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, parityEngine)
+	made := copyFolder(t, e, "../examples/canary")
+	require.NoError(t, os.Remove(filepath.Join(made.dir, "rollout.tf")))
+	made.apply(t)
+	ids := made.outputs(t)
+	w := copyFolder(t, e, "../examples/migrating")
+	vars := []string{"-var=window=1s", "-var=endpoint_id=" + ids["endpoint_id"], "-var=qwen25_id=" + ids["qwen25_id"], "-var=qwen35_id=" + ids["qwen35_id"]}
+	out, code := w.run(t, append([]string{"plan", "-no-color", "-input=false", "-out=plan.bin"}, vars...)...)
+	require.Zero(t, code, out)
+	raw, code := w.run(t, "show", "-json", "plan.bin")
+	require.Zero(t, code, raw)
+	said, errs, code := w.sluice(t, append([]string{"plan", ".", "--json"}, doubled(vars)...)...)
+	require.Zero(t, code, errs)
+	want, got := plannedIn(t, []byte(raw)), plannedIn(t, []byte(said))
+	require.Equal(t, keys(want.Changes), keys(got.Changes))
+	for address, change := range want.Changes {
+		require.Equal(t, change.Actions, got.Changes[address].Actions, address)
+		delete(change.After, "initial_traffic_weight")
+		delete(got.Changes[address].After, "initial_traffic_weight")
+		require.Equal(t, change.After, got.Changes[address].After, address)
 	}
 }

@@ -71,7 +71,7 @@ func Changes(w io.Writer, cs planning.Changes, o Options) error {
 		p.line("%s", o.paint(dim, fmt.Sprintf("  %s as declared", planning.Count(kept, "thing"))))
 	}
 	p.line("")
-	p.line("%s  plan %s", o.paint(bold, cs.Summary()), planning.ShortDigest(cs.Digest()))
+	p.line("%s  (plan digest %s)", o.paint(bold, cs.Summary()), planning.ShortDigest(cs.Digest()))
 	return p.err
 }
 

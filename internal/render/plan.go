@@ -15,7 +15,9 @@ import (
 func Plan(w io.Writer, title string, j planning.Journey, o Options) error {
 	p := o.printer(w)
 	p.line("%s  %s", o.paint(bold, Inert(title)), outline(j))
-	p.line("plan %s", planning.ShortDigest(j.Digest))
+	if j.Digest != "" { // an id is not known yet
+		p.line("plan %s", planning.ShortDigest(j.Digest))
+	}
 	planLadder(p, j, o)
 	planGates(p, j)
 	planWayBack(p, j)
