@@ -181,7 +181,8 @@ func TestWhatBelongsToAnotherOwnerIsNotWritten(t *testing.T) {
 		require.Contains(t, c.Blocked, "infra/voice", c.Address)
 	}
 	require.Len(t, got.Pending(), 2)
-	twice := chat + strings.Replace(chat[strings.Index(chat, `resource "sluice_deployment" "b"`):], `"b" {`, `"c" {`, 1)
+	_, second, _ := strings.Cut(chat, `resource "sluice_deployment" "b"`)
+	twice := chat + `resource "sluice_deployment" "c"` + second
 	require.Contains(t, changeOf(t, compared(t, twice, world(), nil), at(declaration.DeploymentKind, "c")).Blocked, "is declared by sluice_deployment.b already")
 }
 
