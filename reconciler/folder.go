@@ -14,7 +14,11 @@ type Load func(declaration.Options) (declaration.Set, declaration.Diagnostics)
 type Past struct {
 	Bound   planning.Bindings
 	Applied *declaration.Set // what was applied last; nil when it is not known
+	Sees    Sees             // nil for all
 }
+
+// Sees takes out of what stands what a door does not look at.
+type Sees func(planning.Standing) planning.Standing
 
 // mostEvaluations bounds how often a folder is evaluated for one plan. Each time knows
 // more of what stands; names that are made from ids, which are made from names, are the
@@ -38,6 +42,9 @@ func PlanFolder(ctx context.Context, live *Live, load Load, options declaration.
 		standing, err := live.Standing(ctx, set, past.Bound)
 		if err != nil {
 			return planning.Changes{}, found, err
+		}
+		if past.Sees != nil {
+			standing = past.Sees(standing)
 		}
 		if past.Applied != nil {
 			changes, err = planning.CompareSince(set, *past.Applied, standing, past.Bound)

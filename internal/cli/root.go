@@ -128,7 +128,7 @@ func (a *app) root() *cobra.Command {
 	root.SetUsageFunc(withoutSwitchValues(root.UsageFunc()))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(a.serveCommand(), a.modelserverCommand(), a.probeCommand(), a.deployCommand(), a.lsCommand(), a.getCommand(),
-		a.watchCommand(), a.updateCommand(), a.rmCommand(), a.eventsCommand(), a.rolloutCommand(), a.planCommand(), a.applyCommand(), a.rehearseCommand(), a.policyCommand(), a.keysCommand(), a.hardwareCommand(), a.configsCommand())
+		a.watchCommand(), a.updateCommand(), a.rmCommand(), a.eventsCommand(), a.rolloutCommand(), a.planCommand(), a.applyCommand(), a.rehearseCommand(), a.policyCommand(), a.reconcileCommand(), a.keysCommand(), a.hardwareCommand(), a.configsCommand())
 	return root
 }
 

@@ -198,15 +198,14 @@ func (r *comparedRollout) facesTraffic() {
 func (r *comparedRollout) replace(live api.Rollout) {
 	r.change.Action, r.change.ID, r.change.Live = Replace, live.ID, &live
 	r.change.Fields = append(r.change.Fields, FieldChange{Path: "spec_digest", Before: raw(liveDigest(live)), After: raw(orNil(r.change.Digest)), Unknown: r.change.Digest == "", Replaces: true, Whose: r.whoseSpec()})
-	r.startsNew()
-	if IsOver(live.State) || StateOf(live) == rollout.Pending {
-		return
-	}
-	if r.d.DestroyBehavior.Value == "cancel" {
+	switch {
+	case IsOver(live.State), StateOf(live) == rollout.Pending:
+	case r.d.DestroyBehavior.Value == "cancel":
 		r.change.note("%s is %s; destroy_behavior is \"cancel\", so its split is frozen first and another rollout starts from there", live.ID, StateOf(live))
-		return
+	default: // this reason comes before those of a start, which the end of the rollout may change
+		r.change.blockedBy(live, "the spec changed, but %s is under way: %s Put the spec back to wait for it, let it end, or cancel it", live.ID, HeldBy(r.home.ID, live))
 	}
-	r.change.blockedBy(live, "the spec changed, but %s is under way: %s Put the spec back to wait for it, let it end, or cancel it", live.ID, HeldBy(r.home.ID, live))
+	r.startsNew()
 }
 
 func (r *comparedRollout) whoseSpec() Whose {

@@ -74,6 +74,7 @@ type Revision struct {
 // StackSheet is one folder of HCL.
 type StackSheet struct {
 	Name        string
+	Endpoints   []string     // that it changes something of
 	Problem     string       // why there is no plan, where it is not the HCL: the engine did not answer
 	Diagnostics []Diagnostic // what is wrong with the HCL, or remarked of it
 	Changes     []Change

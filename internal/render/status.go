@@ -223,10 +223,15 @@ func (s Sheet) stackOf(endpoint string) (StackSheet, *RolloutSheet) {
 			}
 		}
 	}
-	if found == nil && len(s.Stacks) == 1 {
-		return s.Stacks[0], nil
+	if found != nil {
+		return stack, found
 	}
-	return stack, found
+	for _, st := range s.Stacks {
+		if len(s.Stacks) == 1 || st.Name == endpoint || slices.Contains(st.Endpoints, endpoint) {
+			return st, nil
+		}
+	}
+	return stack, nil
 }
 
 func (s Sheet) rolloutOf(endpoint string) (RolloutSheet, bool) {

@@ -1,0 +1,416 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
+)
+
+// mostSweeps bounds how often a pass plans anew because it has changed something. Three
+// are enough for endpoints, deployments, and a rollout that is made and started.
+const mostSweeps = 8
+
+// apply makes the plan true, as far as nothing holds it: it sweeps over the changes in
+// their order and plans anew after each sweep that has changed something, so that every
+// change is made of what stands then. It never waits for a rollout.
+func (p *stackPass) apply(ctx context.Context) error {
+	for range mostSweeps {
+		if !p.plan.ok() {
+			return nil
+		}
+		p.takeInAll()
+		p.noteDrift()
+		todo := p.todo()
+		run := p.current()
+		if run == nil && len(todo) == 0 {
+			p.plan.done = true
+			return nil
+		}
+		if run == nil {
+			var err error
+			if run, err = p.mending(ctx); err != nil {
+				return err
+			}
+		}
+		if run.Acted.IsZero() {
+			run.Digest = p.plan.digest
+		}
+		if len(todo) == 0 {
+			p.plan.done = len(p.plan.waits) == 0
+			return nil
+		}
+		holds, err := p.holds(ctx, run)
+		if err != nil {
+			return err
+		}
+		if !run.Acted.IsZero() { // its approval was given, and it has changed what stands since
+			holds = slices.DeleteFunc(holds, func(w Wait) bool { return w.For == ForApproval || w.For == ForPrune })
+		}
+		if p.plan.waits = holds; len(holds) > 0 {
+			return nil
+		}
+		if p.plan.known { // what is acted on is what stands now
+			p.forget()
+			if err := p.makePlan(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		made, err := p.sweep(ctx, run, todo)
+		if err != nil || made == 0 {
+			return err
+		}
+		acted, waits := p.plan.acted, p.plan.waits
+		p.live.forget(p.endpointIDs()...)
+		p.forget()
+		if err := p.makePlan(ctx); err != nil {
+			return err
+		}
+		p.plan.acted, p.plan.waits = acted, waits
+	}
+	p.hasten()
+	return nil
+}
+
+// todo are the changes that this stack would make now: what Git has changed, and what
+// stands otherwise where drift is corrected.
+func (p *stackPass) todo() []planning.Change {
+	var out []planning.Change
+	for _, c := range p.plan.changes.Pending() {
+		switch {
+		case c.Action == planning.Delete && (c.Kind == declaration.RolloutKind || p.config.Prune.Mode != PruneOn):
+			continue // a record of history; or prune is off: told, and left
+		case c.Action == planning.Update && p.config.Drift != CorrectDrift && p.theirs(c):
+			continue
+		case c.Kind == declaration.RolloutKind && c.Digest != "" && p.decisions[c.Address.String()].Spec == c.Digest && (c.Action == planning.Create || c.Action == planning.Replace):
+			continue // a person has decided against this very spec
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// theirs reports whether a change is only about what Git has not made.
+func (p *stackPass) theirs(c planning.Change) bool {
+	for _, f := range c.Fields {
+		if f.Whose == planning.Yours || f.Whose == planning.Untold && p.current() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// mending is the run that puts a drift right: that of the commit which is in step.
+func (p *stackPass) mending(ctx context.Context) (*runRecord, error) {
+	run, err := p.reopen(ctx, p.s.Commit.ID)
+	if err != nil {
+		return nil, err
+	}
+	if run == nil {
+		run = &runRecord{Commit: p.s.Commit, Files: p.s.Files, Began: p.now(), Arrived: []string{p.s.Commit.ID}}
+		p.runs = append(p.runs, run)
+	}
+	run.Mends++
+	run.Acted = time.Time{}
+	return run, nil
+}
+
+// sweep goes over the changes once. One that waits keeps those that depend on it waiting;
+// the others go on.
+func (p *stackPass) sweep(ctx context.Context, run *runRecord, todo []planning.Change) (made int, err error) {
+	p.plan.waits = nil
+	undone := map[declaration.Address]bool{}
+	for _, c := range todo {
+		if slices.ContainsFunc(c.DependsOn, func(a declaration.Address) bool { return undone[a] }) {
+			undone[c.Address] = true
+			continue
+		}
+		w, err := p.ready(ctx, c)
+		if err != nil {
+			return made, err
+		}
+		if w.For != "" {
+			undone[c.Address] = true
+			p.plan.waits = append(p.plan.waits, w)
+			continue
+		}
+		acted, w, err := p.act(ctx, run, c)
+		if err != nil {
+			return made, fmt.Errorf("%s: %w", c.Address, err)
+		}
+		if w.For != "" {
+			undone[c.Address] = true
+			p.plan.waits = append(p.plan.waits, w)
+			continue
+		}
+		made += acted
+		p.plan.acted += acted
+		if c.Action == planning.Create || c.Action == planning.Replace {
+			undone[c.Address] = true // what depends on it is planned with its id
+		}
+	}
+	return made, nil
+}
+
+// ready reports what one change waits for; the zero Wait for nothing.
+func (p *stackPass) ready(ctx context.Context, c planning.Change) (Wait, error) {
+	switch {
+	case c.Blocked != "" && c.BlockedBy != "":
+		return Wait{For: ForRollout, What: c.Address.String() + ": " + c.Blocked}, nil
+	case c.Blocked != "":
+		return Wait{For: ForPerson, What: c.Address.String() + ": " + c.Blocked}, nil
+	case c.Action == planning.Delete && c.Protected:
+		return Wait{For: ForPerson, What: c.Address.String() + " is protected by prevent_destroy and is not declared any more"}, nil
+	case c.Kind == declaration.RolloutKind && (c.Action == planning.Create || c.Action == planning.Replace):
+		return p.sidesReady(c), nil
+	}
+	return Wait{}, ctx.Err()
+}
+
+// sidesReady waits for the replicas of deployments that ask to be waited for, before a
+// rollout moves traffic between them.
+func (p *stackPass) sidesReady(c planning.Change) Wait {
+	d := c.Declared.Rollout
+	if d == nil {
+		return Wait{}
+	}
+	for _, side := range []declaration.Link{d.Source, d.Target} {
+		if side.To == nil {
+			continue
+		}
+		dep, ok := p.plan.changes.Find(side.To.Address.String())
+		if !ok || dep.Declared.Deployment == nil || !dep.Declared.Deployment.WaitReady.Value || dep.ID == "" {
+			continue
+		}
+		if w := p.replicas(dep); w.For != "" {
+			return w
+		}
+	}
+	return Wait{}
+}
+
+// replicas waits for those that a deployment's bounds ask for.
+func (p *stackPass) replicas(c planning.Change) Wait {
+	for _, e := range p.plan.changes.Standing.Endpoints {
+		for _, d := range e.All {
+			if d.ID != c.ID || d.Autoscaling.MinReplicas == nil {
+				continue
+			}
+			if want := *d.Autoscaling.MinReplicas; d.Status.ReadyReplicas < want {
+				return Wait{For: ForReady, What: fmt.Sprintf("%s: %d of %s ready", c.Address, d.Status.ReadyReplicas, planning.Count(want, "replica"))}
+			}
+		}
+	}
+	return Wait{}
+}
+
+// act makes one change: its intent first, then the change, then its outcome with all that
+// follows from it.
+func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) (int, Wait, error) {
+	if c.Kind == declaration.RolloutKind && c.Action != planning.Steer && c.Action != planning.Delete {
+		p.slots.Lock()
+		defer p.slots.Unlock()
+		if w, full, err := p.slotFor(ctx, c); err != nil || full {
+			return 0, w, err
+		}
+	}
+	if w := p.inVain(c); w.For != "" {
+		return 0, w, nil
+	}
+	if err := p.claim(ctx, c); err != nil {
+		return 0, Wait{}, err
+	}
+	in := journal.Intent{
+		ID:         strings.Join([]string{p.k.Repository, p.k.Stack, run.Commit.ID, c.Address.String(), string(c.Action), token()}, " "),
+		Repository: p.k.Repository, Stack: p.k.Stack, Address: c.Address.String(), Verb: string(c.Action) + "_" + strings.TrimPrefix(string(c.Kind), "sluice_"),
+	}
+	err := p.ledger.intend(ctx, in, func(ctx context.Context) (journal.Batch, error) {
+		done, err := Do(ctx, p.engine, c, p.plan.changes.Bindings(), p.origin(run, c))
+		if err != nil {
+			return journal.Batch{}, err
+		}
+		p.meters.writes.WithLabelValues(in.Verb).Inc()
+		p.made(run, c, done)
+		return p.save(), nil
+	})
+	if err != nil {
+		return 0, Wait{}, err
+	}
+	return 1, Wait{}, nil
+}
+
+// mostRepeats is how often the same change is made in a row.
+const mostRepeats = 3
+
+// inVain keeps the same change from being made again and again: something undoes it, or
+// the engine does not keep it, and two that undo each other's work must not alternate.
+func (p *stackPass) inVain(c planning.Change) Wait {
+	r := p.remember(p.c.Name).repeats[c.Address]
+	till := r.at.Add(6 * planAnew)
+	if r.what != sameness(c) || r.n < mostRepeats || !p.now().Before(till) {
+		return Wait{}
+	}
+	return Wait{For: ForPerson, Till: till, What: fmt.Sprintf("%s: the same change was made %d times and does not stay; something undoes it. Find out what, and push a new commit", c.Address, r.n)}
+}
+
+// countRepeat counts a change that was made.
+func (p *stackPass) countRepeat(c planning.Change) {
+	m := p.remember(p.c.Name)
+	r := m.repeats[c.Address]
+	if r.what != sameness(c) {
+		r = repeat{what: sameness(c)}
+	}
+	r.n, r.at = r.n+1, p.now()
+	m.repeats[c.Address] = r
+}
+
+// sameness is what makes two changes of a thing the same one.
+func sameness(c planning.Change) string {
+	what := fmt.Sprint(c.Action, " ", c.ID, " ", c.Digest)
+	for _, f := range c.Fields {
+		what += fmt.Sprintf(" %s=%s→%s", f.Path, f.Before, f.After)
+	}
+	return what
+}
+
+// slotFor reports whether a rollout may be submitted beside those that are under way. One
+// that is made already has its place.
+func (p *stackPass) slotFor(ctx context.Context, c planning.Change) (Wait, bool, error) {
+	if c.Action == planning.Start {
+		return Wait{}, false, nil
+	}
+	return p.slot(ctx)
+}
+
+// origin tells the engine who asked.
+func (p *stackPass) origin(run *runRecord, c planning.Change) string {
+	text := fmt.Sprintf("git %s@%s %s", p.k, short(run.Commit.ID), c.Address)
+	if len(run.Pulls) > 0 {
+		text += fmt.Sprintf(" pull request %d", run.Pulls[len(run.Pulls)-1])
+	}
+	return inert(text)
+}
+
+// made records what a change has come to.
+func (p *stackPass) made(run *runRecord, c planning.Change, done Done) {
+	if run.Acted.IsZero() {
+		run.Acted = p.now()
+	}
+	p.countRepeat(c)
+	address := c.Address.String()
+	run.Done = append(run.Done, fmt.Sprintf("%s %s", c.Action, address))
+	if !slices.Contains(p.s.Done, address) {
+		p.s.Done = append(p.s.Done, address)
+	}
+	if c.Action == planning.Delete {
+		p.s.unbind(c.Address)
+	} else {
+		p.s.bind(c.Address, done.ID)
+	}
+	if done.Rollout != nil {
+		digest := p.watchToo(run, c, *done.Rollout)
+		p.s.submit(address, digest)
+		p.s.Again = slices.DeleteFunc(p.s.Again, func(d string) bool { return d == digest })
+	}
+	p.tell(&p.batch, happening{
+		Key:  []string{run.Commit.ID, address, string(c.Action), done.ID, fmt.Sprint(len(run.Done))},
+		Kind: "apply." + string(c.Action), Stack: p.k.Stack, Endpoint: c.Endpoint, Rollout: rolloutID(done), Commit: run.Commit.ID, Severity: info,
+		Text: fmt.Sprintf("%s: %s %s (%s) for commit %s", p.k, pastOf(c.Action), address, done.ID, short(run.Commit.ID)),
+	})
+}
+
+func rolloutID(d Done) string {
+	if d.Rollout == nil {
+		return ""
+	}
+	return d.Rollout.ID
+}
+
+func pastOf(a planning.Action) string {
+	return map[planning.Action]string{
+		planning.Create: "created", planning.Start: "started", planning.Steer: "steered", planning.Update: "updated",
+		planning.Replace: "replaced", planning.Delete: "deleted", planning.NoOp: "left",
+	}[a]
+}
+
+// watchToo adds a rollout to those that a run watches, or sees it anew. It returns the
+// digest of its spec.
+func (p *stackPass) watchToo(run *runRecord, c planning.Change, live api.Rollout) (digest string) {
+	p.rollouts[live.ID] = live
+	for _, other := range p.runs {
+		for i := range other.Rollouts {
+			if other.Rollouts[i].ID == live.ID {
+				other.Rollouts[i].see(live)
+				return other.Rollouts[i].Spec
+			}
+		}
+	}
+	r := runRollout{Address: c.Address.String(), Endpoint: c.Endpoint, EndpointID: live.EndpointID, ID: live.ID, Spec: c.Digest, Since: p.now()}
+	if live.Sluice != nil && live.Sluice.Digest != "" {
+		r.Spec = live.Sluice.Digest
+	}
+	r.see(live)
+	run.Rollouts = append(run.Rollouts, r)
+	p.s.UnderWay++
+	return r.Spec
+}
+
+// takeInAll binds what was found at the engine: what an earlier try has made, whose answer
+// or whose record was lost, and what stood already. A rollout that was cancelled there is
+// a person's decision also for a journal that has just begun.
+func (p *stackPass) takeInAll() {
+	for _, c := range p.plan.changes.List {
+		if c.ID == "" || c.Action == planning.Delete || c.Action == planning.Replace {
+			continue
+		}
+		p.s.bind(c.Address, c.ID)
+		if c.Kind == declaration.RolloutKind && c.Live != nil {
+			p.takeInRollout(c, *c.Live)
+		}
+	}
+	for _, c := range p.plan.changes.List {
+		if c.Action == planning.Delete && c.Kind == declaration.RolloutKind && c.Blocked == "" {
+			p.s.unbind(c.Address) // the block is gone, the record at the engine is history
+		}
+	}
+}
+
+func (p *stackPass) takeInRollout(c planning.Change, live api.Rollout) {
+	address := c.Address.String()
+	p.s.submit(address, c.Digest)
+	if !engineclient.Terminal(live.State) {
+		if run := p.current(); run != nil {
+			p.watchToo(run, c, live)
+		}
+		return
+	}
+	if run := p.current(); run != nil && live.CreatedAt.After(run.Began.Add(-time.Minute)) && !p.watched(live.ID) {
+		p.watchToo(run, c, live)
+	}
+	if d, ok := p.decisions[address]; live.State == engineclient.StateCanceled && (!ok || d.Spec != c.Digest) {
+		p.decided(decisionRecord{Address: address, Spec: c.Digest, Verb: Cancel, Rollout: live.ID, At: p.now()})
+	}
+}
+
+func (p *stackPass) watched(id string) bool {
+	return slices.ContainsFunc(p.runs, func(run *runRecord) bool {
+		return slices.ContainsFunc(run.Rollouts, func(r runRollout) bool { return r.ID == id })
+	})
+}
+
+// endpointIDs are the endpoints that a plan is about.
+func (p *stackPass) endpointIDs() []string {
+	var out []string
+	for _, e := range p.plan.changes.Standing.Endpoints {
+		out = append(out, e.ID)
+	}
+	return out
+}

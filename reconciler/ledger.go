@@ -1,0 +1,120 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
+)
+
+// The lease lasts leaseFor and is renewed in a third of it. A write at the engine needs
+// leaseMargin left, so that a process that was frozen in between notices.
+const (
+	leaseFor    = 30 * time.Second
+	leaseMargin = 5 * time.Second
+)
+
+// ErrNotHolder means that this process may not write: its lease has run out.
+var ErrNotHolder = errors.New("this reconciler does not hold the lease, so it writes nothing")
+
+// ledger is the journal under the lease of this process: every batch carries its fence.
+type ledger struct {
+	journal.Journal
+	who journal.Holder
+	now func() time.Time
+
+	mu    sync.Mutex
+	lease journal.Lease
+}
+
+// take acquires the lease, or tells who holds it.
+func (l *ledger) take(ctx context.Context) error {
+	lease, err := l.Acquire(ctx, l.who, l.now(), leaseFor)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lease = lease
+	return nil
+}
+
+// renew makes the lease last.
+func (l *ledger) renew(ctx context.Context) error {
+	lease, err := l.Renew(ctx, l.held(), l.now(), leaseFor)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lease.Fence == lease.Fence {
+		l.lease = lease
+	}
+	return nil
+}
+
+// giveBack ends the lease, so that the next process need not wait for it.
+func (l *ledger) giveBack(ctx context.Context) error {
+	held := l.held()
+	l.mu.Lock()
+	l.lease.Expires = time.Time{}
+	l.mu.Unlock()
+	if held.Fence == 0 {
+		return nil
+	}
+	return l.Release(ctx, held)
+}
+
+func (l *ledger) held() journal.Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease
+}
+
+// mayWrite is asked before every write at the engine or a forge.
+func (l *ledger) mayWrite() error {
+	if held := l.held(); held.Fence == 0 || l.now().Add(leaseMargin).After(held.Expires) {
+		return ErrNotHolder
+	}
+	return nil
+}
+
+// write commits a batch under the lease. An empty one costs nothing.
+func (l *ledger) write(ctx context.Context, b journal.Batch) error {
+	if len(b.Put)+len(b.Delete)+len(b.Begin)+len(b.End)+len(b.Entries) == 0 {
+		return nil
+	}
+	return l.Commit(ctx, l.held().Fence, b)
+}
+
+// intend records an intent, does it, and records its outcome with what the outcome
+// changes. After a crash between the two, whoever comes next finds the intent open and
+// looks at the world before anything is repeated.
+func (l *ledger) intend(ctx context.Context, in journal.Intent, do func(ctx context.Context) (journal.Batch, error)) error {
+	if err := l.mayWrite(); err != nil {
+		return err
+	}
+	in.At = l.now()
+	if err := l.write(ctx, journal.Batch{Begin: []journal.Intent{in}}); err != nil {
+		return fmt.Errorf("record the intent to %s %s: %w", in.Verb, in.Address, err)
+	}
+	if err := l.mayWrite(); err != nil { // the disk may have been slow
+		return err
+	}
+	after, err := do(ctx)
+	end := journal.Outcome{Intent: in.ID, Result: "done", At: l.now()}
+	if err != nil {
+		end.Result, end.Detail = "refused", record(journal.Key{}, err.Error()).Value
+		if !settled(err) {
+			return err // it may have had its effect: the intent stays open
+		}
+	}
+	after.End = append(after.End, end)
+	if werr := l.write(context.WithoutCancel(ctx), after); werr != nil {
+		return errors.Join(err, fmt.Errorf("record the outcome of %s %s: %w", in.Verb, in.Address, werr))
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+package reconciler
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+)
+
+// phase writes where the stack is; nothing else does. What a pass could not find out
+// leaves the phase as it was, with the error beside it.
+func (p *stackPass) phase(err error) {
+	if p.resting {
+		return
+	}
+	p.s.Error = ""
+	if err != nil {
+		p.s.Error = render.Inert(err.Error())
+	}
+	p.endRuns()
+	p.s.UnderWay = 0
+	for _, run := range p.runs {
+		p.s.UnderWay += len(slices.DeleteFunc(slices.Clone(run.Rollouts), func(r runRollout) bool { return !r.Ended.IsZero() }))
+	}
+	was := p.s.Phase
+	switch {
+	case errors.Is(err, ErrNotHolder):
+		return
+	case err != nil && !settled(err):
+		p.s.Waits = []Wait{{For: waitOf(err), What: p.s.Error}}
+	default:
+		p.s.Phase, p.s.Waits = p.where(err)
+	}
+	if p.s.Phase != was {
+		p.s.Since = p.now()
+		p.tellPhase(was)
+	}
+	if run := p.current(); run != nil && p.plan != nil {
+		run.Phase, run.Waits, run.Error = p.s.Phase, p.s.Waits, p.s.Error
+	}
+}
+
+func waitOf(err error) WaitKind {
+	if engineclient.IsUnreachable(err) {
+		return ForEngine
+	}
+	return ForSource
+}
+
+// where is the phase of a stack whose pass ended well.
+func (p *stackPass) where(err error) (Phase, []Wait) {
+	var waits []Wait
+	if p.plan != nil {
+		waits = p.plan.waits
+	} else if p.folder == nil && p.s.Commit.ID != "" {
+		waits = p.s.Waits // nothing new was planned
+	}
+	for _, run := range p.runs {
+		for _, r := range run.Rollouts {
+			if r.Category != "" && r.Ended.IsZero() {
+				return Parked, append([]Wait{{For: ForPerson, What: fmt.Sprintf("rollout %s of %s is parked: %s", r.ID, r.Endpoint, r.Category)}}, waits...)
+			}
+		}
+	}
+	switch {
+	case p.plan != nil && p.plan.diags.HasErrors():
+		return Invalid, nil
+	case err != nil:
+		return Failed, []Wait{{For: ForEngine, What: p.s.Error}}
+	case p.s.UnderWay > 0:
+		return RollingOut, waits
+	case p.plan != nil && p.plan.acted > 0:
+		return Applying, waits
+	case len(waits) > 0:
+		return Waiting, waits
+	case p.source.Now.State != "" && p.tree == nil && p.s.Commit.ID == "":
+		return Waiting, []Wait{{For: ForSource, What: p.source.Now.Reason}}
+	case p.ahead():
+		return Ahead, p.aheadOf()
+	}
+	return InStep, nil
+}
+
+// ahead reports whether a person's word stands against what Git declares.
+func (p *stackPass) ahead() bool { return len(p.aheadOf()) > 0 }
+
+func (p *stackPass) aheadOf() []Wait {
+	var out []Wait
+	for _, address := range sortedKeys(p.decisions) {
+		d := p.decisions[address]
+		if p.s.Submitted[address] != d.Spec {
+			continue
+		}
+		verb := "cancelled"
+		if d.Verb == Reverse {
+			verb = "taken back"
+		}
+		what := fmt.Sprintf("%s: rollout %s was %s", address, d.Rollout, verb)
+		if d.Who != "" {
+			what += " by " + render.Inert(d.Who)
+		}
+		what += "; this spec is not started again by itself. Change it in Git, or allow it: /sluice retry " + address
+		out = append(out, Wait{For: ForPerson, What: what})
+	}
+	return out
+}
+
+// endRuns ends the runs that have nothing left to do or to watch.
+func (p *stackPass) endRuns() {
+	for _, run := range p.runs {
+		if !run.Ended.IsZero() || slices.ContainsFunc(run.Rollouts, func(r runRollout) bool { return r.Ended.IsZero() }) {
+			continue
+		}
+		switch {
+		case run.By != "":
+			run.Phase = Superseded
+		case p.plan != nil && p.plan.done && run == p.current():
+			run.Phase = Finished
+			p.s.Settled = run.Commit.ID
+		default:
+			continue
+		}
+		run.Ended, run.Waits = p.now(), nil
+		p.retire(run)
+	}
+}
+
+// retire keeps a run that is over among the newest, for its receipt and for those who
+// take it back, and lets go of the oldest.
+func (p *stackPass) retire(run *runRecord) {
+	p.s.Recent = append(slices.DeleteFunc(p.s.Recent, func(c string) bool { return c == run.Commit.ID }), run.Commit.ID)
+	for len(p.s.Recent) > keepRuns {
+		p.batch.Delete = append(p.batch.Delete, runKey(p.k, p.s.Recent[0]))
+		p.s.Recent = p.s.Recent[1:]
+	}
+	outcome := "is done"
+	if run.Phase == Superseded {
+		outcome = "is over; " + short(run.By) + " has taken its place"
+	}
+	p.tell(&p.batch, happening{
+		Key: []string{run.Commit.ID, p.k.Stack, string(run.Phase)}, Kind: "run." + strings.ReplaceAll(string(run.Phase), " ", "_"), Stack: p.k.Stack, Commit: run.Commit.ID,
+		Severity: info, Text: fmt.Sprintf("%s: commit %s %s", p.k, short(run.Commit.ID), outcome),
+	})
+}
+
+// keepRuns is how many runs of a stack that are over are kept whole.
+const keepRuns = 20
+
+// tellPhase tells a new phase of a stack.
+func (p *stackPass) tellPhase(was Phase) {
+	severity := info
+	switch p.s.Phase {
+	case Invalid, Failed:
+		severity = urgent
+	case Waiting, Ahead:
+		severity = warning
+	case InStep, Applying, RollingOut, Parked, Superseded, Finished: // a park is told by its rollout
+	}
+	text := fmt.Sprintf("%s is %s", p.k, p.s.Phase)
+	for i, w := range p.s.Waits {
+		text += map[bool]string{true: ": ", false: "; "}[i == 0] + w.What
+	}
+	if p.s.Phase == Invalid && p.plan != nil {
+		text += ": " + firstError(p.plan.diags)
+	}
+	p.tell(&p.batch, happening{
+		Key:  []string{p.k.Stack, p.s.Commit.ID, string(was), string(p.s.Phase), fmt.Sprint(len(p.s.Waits))},
+		Kind: "stack." + strings.ToLower(strings.ReplaceAll(string(p.s.Phase), " ", "_")), Stack: p.k.Stack, Commit: p.s.Commit.ID, Severity: severity, Text: text,
+	})
+}

@@ -1,0 +1,250 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
+)
+
+// rulesWithin is how long the rules of a policy may take over one plan.
+const rulesWithin = 10 * time.Second
+
+// planned is a folder beside what stands: what would be changed, and what is said of it.
+type planned struct {
+	folder  folder
+	diags   declaration.Diagnostics
+	changes planning.Changes
+	verdict policy.Verdict
+	digest  string // of the plan; empty when there is none
+	at      time.Time
+
+	known bool   // it was made in an earlier pass
+	waits []Wait // of an apply
+	acted int    // changes that were made in this pass
+	done  bool   // nothing is left to change
+}
+
+// ok reports whether there is a plan at all.
+func (p *planned) ok() bool { return p.digest != "" }
+
+// gone counts what the plan would delete, without the records of rollouts.
+func (p *planned) gone() int {
+	n := 0
+	for _, c := range p.changes.List {
+		if c.Action == planning.Delete && c.Kind != declaration.RolloutKind {
+			n++
+		}
+	}
+	return n
+}
+
+// planFolder plans a folder against what stands at the engine now. What is wrong with
+// the folder is in the plan's diagnostics; the error is of the engine or of the policy.
+func (f *follower) planFolder(ctx context.Context, c StackConfig, o folder, s stackRecord) (*planned, error) {
+	out := &planned{folder: o, at: f.now()}
+	options, err := o.options(c)
+	if err != nil {
+		out.diags = append(out.diags, declaration.Diagnostic{Severity: declaration.Error, Summary: "The variables cannot be read", Detail: err.Error(), Range: hcl.Range{Filename: path.Join(c.Folder, "-")}})
+		return out, nil //nolint:nilerr // it is told as a mistake in the configuration of the stack
+	}
+	if out.diags = refusals(o.Refused); out.diags.HasErrors() {
+		return out, nil
+	}
+	load := func(options declaration.Options) (declaration.Set, declaration.Diagnostics) {
+		if len(o.Files) == 0 {
+			return declaration.Set{}, nil // a folder without files asks for nothing
+		}
+		return declaration.LoadFiles(o.Files, options)
+	}
+	past, err := f.past(ctx, c, s, o, options)
+	if err != nil {
+		return nil, err
+	}
+	if out.changes, out.diags, err = f.live.plan(ctx, load, options, past); err != nil || out.diags.HasErrors() {
+		return out, err
+	}
+	out.digest = out.changes.Digest()
+	return out, f.judge(ctx, out)
+}
+
+// refusals are errors of a plan: a file that is not read must never look like one that
+// was removed.
+func refusals(refused []gitsource.Refusal) declaration.Diagnostics {
+	var out declaration.Diagnostics
+	for _, r := range refused {
+		out = append(out, declaration.Diagnostic{Severity: declaration.Error, Summary: "A watched path is not read", Detail: r.Path + " " + r.Reason, Hint: "nothing is planned until it is a plain file again, or excluded", Range: hcl.Range{Filename: r.Path}})
+	}
+	return out
+}
+
+// past is what this stack remembers of its folder.
+func (f *follower) past(ctx context.Context, c StackConfig, s stackRecord, o folder, options declaration.Options) (Past, error) {
+	out := Past{Bound: s.bindings(), Sees: func(standing planning.Standing) planning.Standing { return f.sees(c, s, standing) }}
+	applied, known, err := f.applied(ctx, c, s, o, options)
+	if known {
+		out.Applied = &applied
+	}
+	return out, err
+}
+
+// sees is what stands, as this stack may see it: rollouts that a later decision has
+// overtaken are left out, so that going back to an old spec in Git is a new rollout, and
+// so is one that a person has allowed again.
+func (f *follower) sees(c StackConfig, s stackRecord, standing planning.Standing) planning.Standing {
+	ours := f.owner(c)
+	standing.Endpoints = slices.Clone(standing.Endpoints)
+	for i := range standing.Endpoints {
+		e := &standing.Endpoints[i]
+		if e.Sluice != nil && e.Sluice.Owner != nil && e.Sluice.Owner.ID != ours {
+			e.Owner = e.Sluice.Owner.ID
+		}
+		e.Rollouts = slices.DeleteFunc(slices.Clone(e.Rollouts), func(r api.Rollout) bool {
+			return engineclient.Terminal(r.State) && !s.has(r.ID) && (r.CreatedAt.Before(s.since(*e)) || r.Sluice != nil && slices.Contains(s.Again, r.Sluice.Digest))
+		})
+	}
+	return standing
+}
+
+// has reports whether an id is bound.
+func (s *stackRecord) has(id string) bool {
+	return slices.ContainsFunc(s.Bound, func(b boundThing) bool { return b.ID == id })
+}
+
+// since is when the newest rollout of an endpoint that the stack has was made: those
+// before it are history.
+func (s *stackRecord) since(e planning.StandingEndpoint) time.Time {
+	var out time.Time
+	for _, r := range e.Rollouts {
+		if s.has(r.ID) && r.CreatedAt.After(out) {
+			out = r.CreatedAt.Time
+		}
+	}
+	return out
+}
+
+// applied is what this stack has applied last: the set of the newest commit that was in
+// step, with what the current run has changed since.
+func (f *follower) applied(ctx context.Context, c StackConfig, s stackRecord, o folder, options declaration.Options) (declaration.Set, bool, error) {
+	if s.Settled == "" {
+		return declaration.Set{}, false, nil
+	}
+	m := f.remember(c.Name)
+	if m.settled != s.Settled {
+		tree, err := f.remote.Read(ctx, f.at(s.Settled))
+		var gone *gitsource.Gone
+		if errors.As(err, &gone) {
+			return declaration.Set{}, false, nil // whose a difference is cannot be told then
+		}
+		if err != nil {
+			return declaration.Set{}, false, fmt.Errorf("read %s, which was applied last: %w", short(s.Settled), err)
+		}
+		set, diags := declaration.LoadFiles(folderOf(tree, c).Files, options)
+		if diags.HasErrors() {
+			return declaration.Set{}, false, nil // the variables have changed since
+		}
+		m.settled, m.applied = s.Settled, set
+	}
+	if len(s.Done) == 0 {
+		return m.applied, true, nil
+	}
+	now, diags := declaration.LoadFiles(o.Files, options)
+	return overlaid(m.applied, now, s.Done), !diags.HasErrors(), nil
+}
+
+// overlaid is a set with the blocks of a newer one at some addresses.
+func overlaid(base, now declaration.Set, at []string) declaration.Set {
+	if len(at) == 0 {
+		return base
+	}
+	newer := func(a declaration.Address) bool { return slices.Contains(at, a.String()) }
+	return declaration.Set{
+		Order:       base.Order,
+		Endpoints:   pick(base.Endpoints, now.Endpoints, func(e declaration.Endpoint) bool { return newer(e.Address) }),
+		Deployments: pick(base.Deployments, now.Deployments, func(d declaration.Deployment) bool { return newer(d.Address) }),
+		Rollouts:    pick(base.Rollouts, now.Rollouts, func(r declaration.Rollout) bool { return newer(r.Address) }),
+	}
+}
+
+func pick[T any](base, now []T, newer func(T) bool) []T {
+	return slices.Concat(slices.DeleteFunc(slices.Clone(base), newer), slices.DeleteFunc(slices.Clone(now), func(v T) bool { return !newer(v) }))
+}
+
+// judge asks the policies about a plan.
+func (f *follower) judge(ctx context.Context, p *planned) error {
+	if len(f.config.Policies) == 0 {
+		return nil
+	}
+	text, err := p.changes.JSON()
+	if err != nil {
+		return fmt.Errorf("write the plan for the policy: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, rulesWithin)
+	defer cancel()
+	for _, c := range f.config.Policies {
+		rules, err := f.rules(c)
+		if err != nil {
+			return fmt.Errorf("policy %s: %w", policyName(c), err)
+		}
+		v, err := rules.Judge(ctx, policy.Question{Plan: text, Now: f.now()})
+		if err != nil {
+			return fmt.Errorf("policy %s: %w", policyName(c), err)
+		}
+		p.verdict.Remarks = append(p.verdict.Remarks, v.Remarks...)
+	}
+	slices.SortStableFunc(p.verdict.Remarks, func(a, b policy.Remark) int { return strings.Compare(string(a.Severity), string(b.Severity)) })
+	return nil
+}
+
+func policyName(c PolicyConfig) string {
+	if c.Path != "" {
+		return c.Path
+	}
+	return c.Repository + ":" + c.Folder
+}
+
+// firstError is the first error of a plan's diagnostics, for one line.
+func firstError(ds declaration.Diagnostics) string {
+	for _, d := range ds {
+		if d.Severity == declaration.Error {
+			return render.Inert(d.String())
+		}
+	}
+	return ""
+}
+
+// makePlan plans the folder that is applied. While nothing that it depends on looks
+// different the last plan serves, to say what is waited for; it is never acted on.
+func (p *stackPass) makePlan(ctx context.Context) error {
+	m := p.remember(p.c.Name)
+	looks, err := p.looks(ctx)
+	if err != nil {
+		return err
+	}
+	if m.plan != nil && m.looks == looks && p.now().Before(m.plan.at.Add(planAnew)) {
+		known := *m.plan
+		known.known, known.waits, known.acted, known.done = true, nil, 0, false
+		p.plan = &known
+		return nil
+	}
+	plan, err := p.planFolder(ctx, p.c, *p.folder, p.s)
+	if err != nil {
+		return err
+	}
+	p.plan, m.plan, m.looks = plan, plan, looks
+	p.show(plan)
+	return nil
+}

@@ -1,0 +1,314 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
+)
+
+// pullRecord is a pull request that touches a stack, from its first plan until all that
+// it brought is over.
+type pullRecord struct {
+	Number      int
+	Title       string
+	Author      string
+	URL         string
+	HeadRef     string
+	State       forge.PullRequestState
+	Head        string // commit that was planned
+	Base        string // commit of the followed ref that it was merged with for the plan
+	MergeCommit string
+	UpdatedAt   time.Time // as the forge has it
+	Plans       []pullPlan
+	Approved    []approval
+	Overrides   []override
+	Reviewed    []string // "author commit" of the reviews that were taken in
+	Since       time.Time
+	Seen        []int64    // comments made at or after Since that were read
+	Listens     time.Time  // older comments are not commands
+	Answers     []answered // that are to be sent
+	Told        []string   // asks whose answers were taken over
+	History     []pushed
+	Body        string   // digest of the comment that stands
+	Statuses    []posted // newest of each commit and context
+	Opened      time.Time
+	Over        time.Time // closed, or all that it brought is over
+	Again       bool      // plan it anew
+}
+
+// pullPlan is what a pull request would do to one stack.
+type pullPlan struct {
+	Stack  string
+	Digest string // empty when it cannot be planned
+	Files  string
+}
+
+type pushed struct {
+	Commit  string
+	Digest  string
+	At      time.Time
+	Verdict string
+}
+
+type posted struct{ Commit, Context, Key string }
+
+// pullMemory is what a follower keeps of its forge between passes.
+type pullMemory struct {
+	next   time.Time // when to look again
+	looked time.Time
+	open   []forge.PullRequest
+	known  map[int]*pullRecord
+	plans  map[int]*pullPlanned
+	base   string
+	looks  int
+}
+
+// pullPlanned is the newest plan of an open pull request.
+type pullPlanned struct {
+	head, base string
+	conflict   *gitsource.Conflict
+	refused    []gitsource.Refusal
+	stacks     []stackPlanned
+}
+
+type stackPlanned struct {
+	c    StackConfig
+	plan *planned
+	diff string
+}
+
+// lookAtPulls asks the forge what is new: pull requests that opened, moved or ended, and
+// what people say on them. Webhooks only make it come sooner.
+func (f *follower) lookAtPulls(ctx context.Context) error {
+	hinted := f.wasHinted()
+	if !hinted && f.now().Before(f.pulls.next) {
+		return nil
+	}
+	if err := f.loadPulls(ctx); err != nil {
+		return err
+	}
+	base, err := f.baseBranch(ctx)
+	if err != nil {
+		return f.noteForge(err)
+	}
+	began := f.now()
+	open, err := f.forge.Open(ctx, base)
+	if err != nil {
+		return f.noteForge(fmt.Errorf("list the open pull requests into %s: %w", base, err))
+	}
+	since := f.pulls.looked
+	if since.IsZero() {
+		since = began.Add(-24 * time.Hour)
+	}
+	closed, err := f.forge.Closed(ctx, base, since.Add(-time.Minute))
+	if err != nil {
+		return f.noteForge(fmt.Errorf("list the closed pull requests into %s: %w", base, err))
+	}
+	f.pulls.open = open
+	for _, pr := range slices.Concat(open, closed) {
+		if err := f.lookAt(ctx, pr); err != nil {
+			return f.noteForge(fmt.Errorf("pull request %d: %w", pr.Number, err))
+		}
+	}
+	if err := f.listenToMerged(ctx, hinted); err != nil {
+		return f.noteForge(err)
+	}
+	f.pulls.looked, f.pulls.next = began, began.Add(f.config.Forge.Interval)
+	return f.noteForge(nil)
+}
+
+// seldom is how often those are listened to that are over: in every so manieth look.
+const seldom = 5
+
+// listenToMerged hears what people say on what was merged: each time while it is under
+// way, and more seldom afterwards, unless a webhook came.
+func (f *follower) listenToMerged(ctx context.Context, hinted bool) error {
+	f.pulls.looks++
+	for _, number := range sortedNumbers(f.pulls.known) {
+		r := f.pulls.known[number]
+		if r.State != forge.IsMerged || !r.Over.IsZero() && !hinted && f.pulls.looks%seldom != 0 {
+			continue
+		}
+		if err := f.listen(ctx, r); err != nil {
+			return fmt.Errorf("pull request %d: %w", number, err)
+		}
+	}
+	return nil
+}
+
+// loadPulls reads the pull requests that are not over, once in a process.
+func (f *follower) loadPulls(ctx context.Context) error {
+	if f.pulls.known != nil {
+		return nil
+	}
+	all, err := readAll[pullRecord](ctx, f.ledger, journal.Key{Kind: kindPull, Repository: f.config.Name})
+	if err != nil {
+		return err
+	}
+	f.pulls.known, f.pulls.plans = map[int]*pullRecord{}, map[int]*pullPlanned{}
+	for _, r := range all {
+		if r.UpdatedAt.After(f.pulls.looked) {
+			f.pulls.looked = r.UpdatedAt
+		}
+		f.pulls.known[r.Number] = &r
+	}
+	return nil
+}
+
+// baseBranch is the branch that pull requests go into: the followed one, or, when a tag
+// or a commit is followed, the forge's default.
+func (f *follower) baseBranch(ctx context.Context) (string, error) {
+	if b, ok := strings.CutPrefix(f.source.Now.Ref, "refs/heads/"); ok {
+		return b, nil
+	}
+	if f.config.Wanted.Branch != "" {
+		return f.config.Wanted.Branch, nil
+	}
+	if f.pulls.base == "" {
+		repo, err := f.forge.Repository(ctx)
+		if err != nil {
+			return "", err
+		}
+		f.pulls.base = repo.DefaultBranch
+	}
+	return f.pulls.base, nil
+}
+
+// lookAt takes in one pull request as the forge has it now.
+func (f *follower) lookAt(ctx context.Context, pr forge.PullRequest) error {
+	r := f.pulls.known[pr.Number]
+	if r == nil {
+		if pr.State != forge.IsOpen {
+			return nil // it was never planned, so there is nothing to end
+		}
+		r = &pullRecord{Number: pr.Number, Opened: f.now(), Listens: f.now().Add(-time.Hour)}
+		f.pulls.known[pr.Number] = r
+	}
+	if !r.Over.IsZero() && pr.State == forge.IsOpen { // reopened
+		r.Over, r.Again, r.Body = time.Time{}, true, ""
+	}
+	news := !r.UpdatedAt.Equal(pr.UpdatedAt) || r.State != pr.State
+	r.Title, r.Author, r.URL, r.HeadRef, r.State = pr.Title, pr.Author, pr.URL, pr.HeadRef, pr.State
+	if pr.State == forge.IsMerged {
+		r.MergeCommit = pr.MergeCommit
+	}
+	if !news && r.Over.IsZero() && pr.State != forge.IsOpen {
+		news = f.now().Sub(r.UpdatedAt) < time.Hour // a forge's clock of a comment may lag
+	}
+	if !news {
+		return nil
+	}
+	if err := f.listen(ctx, r); err != nil {
+		return err
+	}
+	if pr.State == forge.IsOpen && len(r.Plans) > 0 {
+		if err := f.review(ctx, r); err != nil {
+			return err
+		}
+	}
+	r.UpdatedAt = pr.UpdatedAt
+	return f.ledger.write(ctx, journal.Batch{Put: []journal.Record{record(pullKey(f.config.Name, r.Number), *r)}})
+}
+
+// review takes an approving review of the planned head as an approval of the plan that
+// the comment showed then.
+func (f *follower) review(ctx context.Context, r *pullRecord) error {
+	if f.config.Approval != ApproveByDigest {
+		return nil
+	}
+	reviews, err := f.forge.Reviews(ctx, r.Number)
+	if err != nil {
+		return err
+	}
+	for _, v := range reviews {
+		mark := v.Author + " " + v.Commit
+		if !v.Approved || v.Commit != r.Head || slices.Contains(r.Reviewed, mark) {
+			continue
+		}
+		allowed, err := f.may(ctx, v.Author, r.Author, Approve)
+		if err != nil {
+			return err
+		}
+		r.Reviewed = append(r.Reviewed, mark)
+		if !allowed.OK {
+			f.log.Info("an approving review does not count", "pull", r.Number, "reviewer", v.Author, "because", allowed.Why)
+			continue
+		}
+		for _, p := range r.Plans {
+			if p.Digest != "" {
+				r.Approved = append(r.Approved, approval{Digest: p.Digest, Who: v.Author, Via: "review", At: v.At})
+			}
+		}
+	}
+	return nil
+}
+
+// planPull plans an open pull request at its merge result, when its head, the followed
+// ref or the request itself is new.
+func (f *follower) planPull(ctx context.Context, r *pullRecord, pr forge.PullRequest) (*pullPlanned, error) {
+	was := f.pulls.plans[r.Number]
+	if was != nil && was.head == pr.Head && was.base == f.source.Now.Commit && !r.Again {
+		return was, nil
+	}
+	out := &pullPlanned{head: pr.Head, base: f.source.Now.Commit}
+	tree, err := f.remote.Merge(ctx, f.source.Now.Commit, pr.Head)
+	switch {
+	case errors.As(err, &out.conflict):
+	case err != nil:
+		return nil, fmt.Errorf("merge %s into %s for the plan: %w", short(pr.Head), short(f.source.Now.Commit), err)
+	default:
+		if err := f.planStacks(ctx, tree, out); err != nil {
+			return nil, err
+		}
+	}
+	f.pulls.plans[r.Number] = out
+	f.takeIn(r, out)
+	return out, nil
+}
+
+// planStacks plans the stacks whose files the merge would change.
+func (f *follower) planStacks(ctx context.Context, tree gitsource.Snapshot, out *pullPlanned) error {
+	for _, c := range f.config.Stacks {
+		before, after := folderOf(*f.tree, c), folderOf(tree, c)
+		if before.Digest == after.Digest {
+			continue
+		}
+		out.refused = append(out.refused, after.Refused...)
+		s, err := read[stackRecord](ctx, f.ledger, stackKey(f.key(c.Name)))
+		if err != nil {
+			return err
+		}
+		plan, err := f.planFolder(ctx, c, after, s)
+		if err != nil {
+			return err
+		}
+		out.stacks = append(out.stacks, stackPlanned{c: c, plan: plan, diff: diffOf(before, after)})
+	}
+	return nil
+}
+
+// takeIn makes a plan the one that the record stands for. An approval of another digest
+// is void by itself, since it names its digest.
+func (f *follower) takeIn(r *pullRecord, p *pullPlanned) {
+	if r.Head != "" && r.Head != p.head {
+		old := ""
+		for _, s := range r.Plans {
+			old = s.Digest
+		}
+		r.History = append(r.History, pushed{Commit: r.Head, Digest: old, At: f.now()})
+		if n := len(r.History); n > 30 {
+			r.History = slices.Delete(r.History, 0, n-30)
+		}
+	}
+	r.Head, r.Base, r.Again, r.Plans = p.head, p.base, false, nil
+	for _, s := range p.stacks {
+		r.Plans = append(r.Plans, pullPlan{Stack: s.c.Name, Digest: s.plan.digest})
+	}
+}

@@ -1,0 +1,317 @@
+package reconciler
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge/forgetest"
+)
+
+// forgeOf gives a repository a forge with people: ann and ben may write, olga is
+// administrator, zoe is nobody.
+func (w *stage) forgeOf(repository string) *forgetest.World {
+	w.t.Helper()
+	f := forgetest.New(forgetest.Options{Repository: "acme/" + repository, Now: func() time.Time { return w.now }})
+	forgetest.People(f)
+	w.forges[repository] = f.Forge()
+	w.repository(repository).Forge = &ForgeConfig{Kind: GitHub, Repository: "acme/" + repository, Interval: time.Minute}
+	return f
+}
+
+// change is a pull request of a branch of the memory remote.
+type change struct {
+	w      *stage
+	git    *memoryRemote
+	forge  *forgetest.World
+	number int
+	branch string
+}
+
+// propose opens a pull request with files.
+func (w *stage) propose(git *memoryRemote, f *forgetest.World, branch string, files map[string]string) *change {
+	w.t.Helper()
+	head := git.pushOn("refs/heads/"+branch, git.heads["refs/heads/main"], branch, files)
+	git.heads["refs/pull/"+branch+"/head"] = head
+	n := f.OpenPullRequest(forgetest.Opening{Author: "ann", Title: branch, Head: head, HeadRef: branch, Base: git.heads["refs/heads/main"]})
+	w.advance(time.Minute)
+	return &change{w, git, f, n, branch}
+}
+
+func (c *change) push(files map[string]string) string {
+	head := c.git.pushOn("refs/heads/"+c.branch, c.git.heads["refs/heads/"+c.branch], "more", files)
+	c.forge.Push(c.number, head)
+	return head
+}
+
+// merge merges as a squash does: one commit on main with the head's files.
+func (c *change) merge() string {
+	c.w.t.Helper()
+	base := c.git.heads["refs/heads/main"]
+	tree, err := c.git.Merge(c.w.t.Context(), base, c.git.heads["refs/heads/"+c.branch])
+	require.NoError(c.w.t, err)
+	files := map[string]string{}
+	for path := range c.git.commits[base].files {
+		files[path] = ""
+	}
+	for _, f := range tree.Files {
+		files[f.Path] = string(f.Bytes)
+	}
+	id := c.git.push("main", "Merge "+c.branch, files)
+	c.forge.Merge(c.number, id)
+	return id
+}
+
+// comment is the sticky comment; empty when there is none.
+func (c *change) comment() string {
+	for _, x := range c.forge.Comments(c.number) {
+		if x.Bot && strings.HasPrefix(x.Body, "<!-- sluice instance=") {
+			return x.Body
+		}
+	}
+	return ""
+}
+
+// reviewed is a stage with the endpoint chat in step and a forge.
+func reviewed(t *testing.T) (*stage, *memoryRemote, *forgetest.World) {
+	t.Helper()
+	w := newStage(t)
+	git := w.follow("models", map[string]string{"prod/main.tf": canaryHouse("chat")})
+	f := w.forgeOf("models")
+	w.begin()
+	w.until("the endpoint serves", 20*time.Minute, func() bool {
+		return w.stack("models", "prod").Phase == InStep && w.serves("chat", "stable", 2)
+	})
+	return w, git, f
+}
+
+// A pull request gets its plan as one comment; its merge starts the rollout, which the
+// comment follows to the receipt.
+func TestAPullRequestIsPlannedMergedAndFollowedToItsReceipt(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	plan := c.comment()
+	require.Contains(t, plan, "sluice_rollout.r")
+	require.Contains(t, plan, "10")
+	require.Len(t, w.all("chat"), 0)
+	statuses := f.Statuses(git.heads["refs/heads/canary"])
+	require.Len(t, statuses, 1)
+	require.Equal(t, forge.Success, statuses[0].State, statuses[0].Text)
+
+	c.merge()
+	w.advance(time.Minute)
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	require.NoError(t, w.pass())
+	live := c.comment()
+	require.Contains(t, live, w.all("chat")[0].ID)
+	require.NotEqual(t, plan, live)
+	w.until("it ends", 4*time.Hour, w.phase(InStep))
+	w.passes(2*time.Minute, time.Minute)
+	require.Contains(t, c.comment(), "completed")
+	n, comments := f.Writes(forgetest.Any), len(f.Comments(c.number))
+	require.Equal(t, 1, comments)
+	w.passes(2*time.Hour, time.Minute)
+	require.Equal(t, n, f.Writes(forgetest.Any), "K1: nothing new, nothing written")
+	t.Log(c.comment())
+}
+
+// H11: an open pull request that is never merged writes nothing at the engine.
+// K1: and a thousand polls without news write nothing at the forge.
+func TestAnOpenPullRequestWritesNothingAtTheEngine(t *testing.T) {
+	w, git, f := reviewed(t)
+	w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	n, writes := len(w.calls), f.Writes(forgetest.Any)
+	w.passes(24*time.Hour, 90*time.Second)
+	require.Empty(t, w.writes(n))
+	require.Equal(t, writes, f.Writes(forgetest.Any))
+}
+
+// K9: thirty pushes are one comment.
+func TestThirtyPushesAreOneComment(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	for i := range 30 {
+		require.NoError(t, w.pass())
+		c.push(map[string]string{"prod/main.tf": canaryHouse("chat", 11+i, 100)})
+		w.advance(time.Minute)
+	}
+	require.NoError(t, w.pass())
+	require.Len(t, f.Comments(c.number), 1)
+	require.Contains(t, c.comment(), "40")
+}
+
+// A parked rollout is cancelled by a comment of somebody who may, taken back by another,
+// and the comment ends with the receipt.
+func TestAParkIsCancelledAndTakenBackByComments(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	c.merge()
+	w.advance(time.Minute)
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	for _, d := range w.endpoint("chat").Deployments {
+		if strings.HasSuffix(d.Name, "candidate") {
+			w.meter.value[d.ID] = 400
+		}
+	}
+	w.until("it is parked", 2*time.Hour, w.phase(Parked))
+	require.NoError(t, w.pass())
+	require.Contains(t, c.comment(), "METRIC_REGRESSION")
+	require.Contains(t, c.comment(), "/sluice cancel")
+
+	mallory := f.Say(c.number, "zoe", "/sluice cancel because I say so")
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.NoError(t, w.pass())
+	require.Contains(t, f.Signs(mallory), forge.Denied)
+	require.Equal(t, engineclient.StateSystemPaused, w.all("chat")[0].State)
+
+	word := f.Say(c.number, "ann", "/sluice cancel p95 doubled")
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.Equal(t, engineclient.StateCanceled, w.all("chat")[0].State)
+	require.Contains(t, f.Signs(word), forge.Done)
+	require.Equal(t, Ahead, w.stack("models", "prod").Phase)
+
+	f.Say(c.number, "ann", "/sluice reverse nobody needs it")
+	w.advance(time.Minute)
+	w.until("the reverse runs", 10*time.Minute, func() bool { return len(w.all("chat")) == 2 })
+	w.until("the reverse ends", 5*time.Hour, func() bool { return w.all("chat")[1].State == engineclient.StateCompleted })
+	w.passes(time.Hour, time.Minute)
+	require.Len(t, w.all("chat"), 2, "live stays ahead of Git")
+	require.Equal(t, Ahead, w.stack("models", "prod").Phase)
+	require.Contains(t, c.comment(), "nobody needs it")
+	t.Log(c.comment())
+}
+
+// A completed rollout can be taken back by a comment.
+func TestACompletedRolloutIsTakenBack(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	c.merge()
+	w.advance(time.Minute)
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	w.until("it ends", 4*time.Hour, w.phase(InStep))
+	f.Say(c.number, "ben", "/sluice reverse answers are worse")
+	w.advance(time.Minute)
+	w.until("the reverse is made", 10*time.Minute, func() bool { return len(w.all("chat")) == 2 })
+	w.until("the reverse ends", 5*time.Hour, func() bool { return w.all("chat")[1].State == engineclient.StateCompleted })
+	w.passes(time.Hour, time.Minute)
+	require.Len(t, w.all("chat"), 2)
+	require.Equal(t, Ahead, w.stack("models", "prod").Phase)
+}
+
+// H9: an approval names a digest; a new push makes another plan, and the old approval is
+// void. What was approved is applied after the merge and nothing else.
+func TestAnApprovalHoldsForItsDigestOnly(t *testing.T) {
+	w, git, f := reviewed(t)
+	w.r.followers[0].config.Approval = ApproveByDigest
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	digest := func() string {
+		p := w.r.followers[0].pulls.known[c.number].Plans
+		require.Len(t, p, 1)
+		return planning.ShortDigest(p[0].Digest)
+	}
+	first := digest()
+	require.Contains(t, c.comment(), first)
+	f.Say(c.number, "olga", "/sluice approve "+first)
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.Contains(t, c.comment(), "olga")
+
+	c.push(map[string]string{"prod/main.tf": canaryHouse("chat", 50, 100)})
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	second := digest()
+	require.NotEqual(t, first, second)
+	c.merge()
+	w.advance(time.Minute)
+	w.passes(30*time.Minute, time.Minute)
+	require.Empty(t, w.all("chat"), "the approval was of another plan")
+	s := w.stack("models", "prod")
+	require.Equal(t, Waiting, s.Phase)
+	require.Equal(t, ForApproval, s.Waits[0].For)
+	require.Contains(t, s.Waits[0].What, "is void")
+
+	f.Say(c.number, "ann", "/sluice approve "+second)
+	w.advance(time.Minute)
+	w.passes(5*time.Minute, time.Minute)
+	require.Empty(t, w.all("chat"), "ann is the author, and has no grant")
+	f.Say(c.number, "olga", "/sluice approve "+second)
+	w.advance(time.Minute)
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	require.Equal(t, 50, w.all("chat")[0].Status.Steps[0].TargetTrafficPercent)
+}
+
+// H1, I3: a push that drops a stack's change drops its plan.
+func TestAPushThatDropsAChangeDropsItsPlan(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100), "README.md": "text"})
+	require.NoError(t, w.pass())
+	require.Contains(t, c.comment(), "sluice_rollout.r")
+	c.push(map[string]string{"prod/main.tf": canaryHouse("chat")})
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.NotContains(t, c.comment(), "| sluice_rollout.r")
+	require.Empty(t, w.r.followers[0].pulls.known[c.number].Plans)
+	c.merge()
+	w.advance(time.Minute)
+	w.passes(10*time.Minute, time.Minute)
+	require.Empty(t, w.all("chat"))
+}
+
+// I1: a pull request that is closed leaves nothing behind.
+func TestAClosedPullRequestLeavesNothingBehind(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	f.Close(c.number)
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.Contains(t, c.comment(), "closed")
+	n := len(w.calls)
+	w.passes(8*24*time.Hour, time.Hour)
+	require.Empty(t, w.writes(n))
+	require.Empty(t, w.r.followers[0].pulls.known)
+
+	f.Reopen(c.number)
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.Contains(t, c.comment(), "sluice_rollout.r")
+}
+
+// H3: while the base cannot be read nothing is applied.
+// F9: and what runs is watched on.
+func TestWithoutGitNothingIsAppliedAndWhatRunsIsWatched(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	c.merge()
+	git.down = errGitDown
+	for range 30 {
+		require.Error(t, w.pass())
+		w.advance(time.Minute)
+	}
+	require.Empty(t, w.all("chat"))
+	git.down = nil
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	git.down = errGitDown
+	for range 240 {
+		require.Error(t, w.pass())
+		w.advance(time.Minute)
+	}
+	require.Equal(t, engineclient.StateCompleted, w.all("chat")[0].State)
+	require.Equal(t, "COMPLETED", w.stack("models", "prod").Rollouts[0].State)
+	require.Contains(t, c.comment(), "completed")
+}

@@ -1,0 +1,218 @@
+package reconciler
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/notify"
+)
+
+// Parts are what a reconciler works with. Open makes the real ones.
+type Parts struct {
+	Engine  *engineclient.Client
+	Journal journal.Journal
+	Remotes map[string]gitsource.Remote // by repository name
+	Forges  map[string]forge.Forge      // by repository name; without an entry it has none
+	Now     func() time.Time            // default time.Now
+	Hooks   map[string]forge.Hook       // by repository name
+	Getenv  func(string) string         // default os.Getenv
+	Out     io.Writer                   // of notifications of kind stdout; default os.Stdout
+	Logger  *slog.Logger
+	Version string
+}
+
+// Reconciler follows repositories and makes an engine what they say.
+type Reconciler struct {
+	config    Config
+	engine    *engineclient.Client
+	ledger    *ledger
+	now       func() time.Time
+	log       *slog.Logger
+	meters    *meters
+	instance  string // of the journal: what endpoints are owned by
+	version   string
+	getenv    func(string) string
+	followers []*follower
+	live      *shared
+	outbox    *notify.Outbox
+	hookers   map[string]forge.Hook
+
+	mu       sync.Mutex
+	trees    map[string]gitsource.Snapshot // newest of each repository, for policies of others
+	compiled map[string]ruleMemory         // by the policy's name
+	plans    map[StackKey]*planned         // newest of each stack, for the HTTP door
+	slots    sync.Mutex                    // one start at a time is counted and made
+	forgot   time.Time                     // when old history was deleted last; of the deliverer
+}
+
+// New puts a reconciler together. Nothing is read or written yet.
+func New(c Config, p Parts) (*Reconciler, error) {
+	r := &Reconciler{
+		config: c, engine: p.Engine, now: p.Now, log: p.Logger,
+		trees: map[string]gitsource.Snapshot{}, compiled: map[string]ruleMemory{}, plans: map[StackKey]*planned{}, meters: newMeters(),
+		version: p.Version, getenv: p.Getenv, hookers: p.Hooks,
+	}
+	if r.getenv == nil {
+		r.getenv = os.Getenv
+	}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	r.live = newShared(p.Engine, r.now)
+	host, _ := os.Hostname()
+	r.ledger = &ledger{Journal: p.Journal, now: r.now, who: journal.Holder{ID: token(), Host: host, PID: os.Getpid(), Since: r.now()}}
+	var err error
+	if r.outbox, err = newOutbox(c.Notify, r.ledger, r.getenv, p.Out); err != nil {
+		return nil, err
+	}
+	for _, rc := range c.Repositories {
+		remote, ok := p.Remotes[rc.Name]
+		if !ok {
+			return nil, fmt.Errorf("repository %s has no remote", rc.Name)
+		}
+		f := &follower{Reconciler: r, config: rc, remote: remote, forge: p.Forges[rc.Name], wake: make(chan struct{}, 1), memory: map[string]*stackMemory{}, shown: map[string]*shownRollout{}}
+		f.log = r.log.With("repository", rc.Name)
+		r.followers = append(r.followers, f)
+	}
+	return r, nil
+}
+
+// token is a name that nobody else has.
+func token() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// Begin takes the lease and the journal's instance name, and looks at what a process
+// before this one has left open. *journal.Held when another process writes.
+func (r *Reconciler) Begin(ctx context.Context) error {
+	if err := r.ledger.take(ctx); err != nil {
+		return err
+	}
+	key := journal.Key{Kind: kindInstance}
+	name, err := read[string](ctx, r.ledger, key)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		name = "reconciler-" + token()
+		if err := r.ledger.write(ctx, journal.Batch{Put: []journal.Record{record(key, name)}}); err != nil {
+			return err
+		}
+	}
+	r.instance = name
+	return r.recover(ctx)
+}
+
+// recover ends the intents that were left open. Each effect is looked for in the world
+// before it is repeated (adoption by name and digest, comments by their marker), so an
+// open intent is nothing but a sign that a process died here.
+func (r *Reconciler) recover(ctx context.Context) error {
+	open, err := r.ledger.Open(ctx)
+	if err != nil {
+		return err
+	}
+	var b journal.Batch
+	for _, in := range open {
+		r.log.Warn("an intent was left open; the world is looked at before anything is repeated", "verb", in.Verb, "address", in.Address, "intent", in.ID)
+		b.End = append(b.End, journal.Outcome{Intent: in.ID, Result: "void", At: r.now()})
+		b.Entries = append(b.Entries, journal.Entry{At: r.now(), Repository: in.Repository, Stack: in.Stack, Kind: "recovered", Text: fmt.Sprintf("%s %s was begun by a process that ended; the world is looked at again", in.Verb, in.Address)})
+	}
+	return r.ledger.write(ctx, b)
+}
+
+// End gives the lease back.
+func (r *Reconciler) End(ctx context.Context) error { return r.ledger.giveBack(ctx) }
+
+// share makes a repository's tree known to the policies of others.
+func (r *Reconciler) shareTree(name string, tree gitsource.Snapshot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trees[name] = tree
+}
+
+func (r *Reconciler) treeOf(name string) (gitsource.Snapshot, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t, ok := r.trees[name]
+	return t, ok
+}
+
+// follower follows one repository. Its passes run one at a time, so its fields need no
+// lock; other goroutines reach it by wake and the journal alone.
+type follower struct {
+	*Reconciler
+	config RepositoryConfig
+	remote gitsource.Remote
+	forge  forge.Forge // nil for none
+	log    *slog.Logger
+	wake   chan struct{}
+
+	// What was read last. It is lost with the process and read again.
+	source sourceRecord
+	tree   *gitsource.Snapshot
+	memory map[string]*stackMemory
+	pulls  pullMemory
+	seen   healthRecord // guarded by the reconciler's lock
+	shown  map[string]*shownRollout
+	hinted bool // a webhook came; guarded by the reconciler's lock
+}
+
+func (f *follower) share(tree gitsource.Snapshot) { f.shareTree(f.config.Name, tree) }
+
+// key names one of this repository's stacks.
+func (f *follower) key(stack string) StackKey { return StackKey{f.config.Name, stack} }
+
+// hasten makes the next pass come at once; asked twice it is one pass.
+func (f *follower) hasten() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pass reads, decides, acts and records once. What fails in one part does not stop the
+// others: without Git what runs is still watched, without a forge still applied.
+func (f *follower) pass(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, f.config.Deadline)
+	defer cancel()
+	var errs []error
+	gitErr := f.observe(ctx)
+	if gitErr == nil {
+		gitErr = f.desire(ctx)
+	}
+	errs = append(errs, gitErr)
+	f.noteGit(gitErr)
+	if f.forge != nil {
+		errs = append(errs, f.lookAtPulls(ctx))
+	}
+	for _, c := range f.config.Stacks {
+		if err := f.stack(ctx, c); err != nil {
+			errs = append(errs, fmt.Errorf("stack %s: %w", f.key(c.Name), err))
+		}
+	}
+	if f.forge != nil {
+		errs = append(errs, f.reportPulls(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

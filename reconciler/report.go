@@ -1,0 +1,204 @@
+package reconciler
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
+)
+
+// keepPulls is how long a pull request is listened to after all that it brought is over:
+// somebody may want to take it back.
+const keepPulls = 7 * 24 * time.Hour
+
+// reportPulls brings the comment and the statuses of every known pull request up to date.
+// What has not changed is not written.
+func (f *follower) reportPulls(ctx context.Context) error {
+	if f.pulls.known == nil {
+		return nil
+	}
+	var errs []error
+	for _, number := range sortedNumbers(f.pulls.known) {
+		r := f.pulls.known[number]
+		if !r.Over.IsZero() && f.now().Sub(r.Over) > keepPulls {
+			delete(f.pulls.known, number)
+			delete(f.pulls.plans, number)
+			errs = append(errs, f.ledger.write(ctx, journal.Batch{Delete: []journal.Key{pullKey(f.config.Name, number)}}))
+			continue
+		}
+		if err := f.reportPull(ctx, r); err != nil {
+			errs = append(errs, fmt.Errorf("pull request %d: %w", number, err))
+		}
+	}
+	return f.noteForge(errors.Join(errs...))
+}
+
+// reportPull reports one pull request.
+func (f *follower) reportPull(ctx context.Context, r *pullRecord) error {
+	before := record(pullKey(f.config.Name, r.Number), *r).Value
+	var sheet render.Sheet
+	err := f.sendAnswers(ctx, r)
+	if err != nil {
+		return err
+	}
+	switch r.State {
+	case forge.IsOpen:
+		sheet, err = f.openSheet(ctx, r)
+	case forge.IsMerged:
+		sheet, err = f.mergedSheet(ctx, r)
+	case forge.IsClosed:
+		sheet = f.closedSheet(r)
+	}
+	if err == nil && (len(sheet.Stacks) > 0 || r.Body != "" || len(sheet.Conflicts) > 0) {
+		err = f.publish(ctx, r, sheet)
+	}
+	if err == nil && r.State == forge.IsOpen {
+		err = f.planStatuses(ctx, r, sheet)
+	}
+	after := record(pullKey(f.config.Name, r.Number), *r)
+	if string(before) != string(after.Value) && (len(r.Plans) > 0 || r.Body != "" || len(r.Answers) > 0) {
+		err = errors.Join(err, f.ledger.write(ctx, journal.Batch{Put: []journal.Record{after}}))
+	}
+	return err
+}
+
+// publish makes the comment say what the sheet says, when it says something else.
+func (f *follower) publish(ctx context.Context, r *pullRecord, sheet render.Sheet) error {
+	body := render.Comment(sheet, f.forge.Limits().Comment)
+	sum := sha256.Sum256([]byte(body))
+	if digest := hex.EncodeToString(sum[:12]); digest != r.Body {
+		if err := f.ledger.mayWrite(); err != nil {
+			return err
+		}
+		if _, err := forge.Upsert(ctx, f.forge, r.Number, sheet.Marker.String(), body); err != nil {
+			return fmt.Errorf("write the comment: %w", err)
+		}
+		f.meters.reports.WithLabelValues(f.config.Name, "comment").Inc()
+		r.Body = digest
+	}
+	return nil
+}
+
+// planStatuses posts one status for each endpoint that the plan of an open pull request
+// touches, on its head.
+func (f *follower) planStatuses(ctx context.Context, r *pullRecord, sheet render.Sheet) error {
+	var err error
+	r.Statuses, err = f.post(ctx, sheet, r.URL, r.Statuses)
+	return err
+}
+
+// post writes the statuses of a sheet's commit that are new, one for each endpoint. What
+// was posted is remembered by its key and not by its text, so that a clock in a text
+// never makes a new one.
+func (f *follower) post(ctx context.Context, sheet render.Sheet, url string, was []posted) ([]posted, error) {
+	limits, commit := f.forge.Limits(), sheet.Revision.Commit
+	out := slices.DeleteFunc(slices.Clone(was), func(p posted) bool { return p.Commit != commit })
+	for _, endpoint := range sheet.Endpoints() {
+		name, key := forge.Context(limits.Context, "sluice", f.config.Name, endpoint), fmt.Sprint(render.KeyOf(sheet, endpoint))
+		at := slices.IndexFunc(out, func(p posted) bool { return p.Context == name })
+		if at >= 0 && out[at].Key == key {
+			continue
+		}
+		if err := f.ledger.mayWrite(); err != nil {
+			return out, err
+		}
+		state, text := render.Status(sheet, endpoint, f.now(), limits.Description)
+		if err := f.forge.SetStatus(ctx, commit, forge.Status{Context: name, State: forge.StatusState(state), Text: text, URL: url}); err != nil {
+			return out, fmt.Errorf("set status %s of %s: %w", name, short(commit), err)
+		}
+		f.meters.reports.WithLabelValues(f.config.Name, "status").Inc()
+		if at >= 0 {
+			out[at].Key = key
+		} else {
+			out = append(out, posted{Commit: commit, Context: name, Key: key})
+		}
+	}
+	return out, nil
+}
+
+// closedSheet is the end of a pull request that was not merged.
+func (f *follower) closedSheet(r *pullRecord) render.Sheet {
+	if r.Over.IsZero() {
+		r.Over = f.now()
+		delete(f.pulls.plans, r.Number)
+	}
+	return render.Sheet{Marker: f.marker(), Stage: render.Closed, Revision: f.revision(r, r.Head), Over: render.Over{At: r.Over, Note: "It was closed without a merge: its plan is void, and nothing was changed."}}
+}
+
+func (f *follower) marker() render.Marker {
+	return render.Marker{Instance: f.instance, Repository: f.config.Name}
+}
+
+func (f *follower) revision(r *pullRecord, commit string) render.Revision {
+	return render.Revision{Repository: f.config.Name, Commit: commit, Branch: r.HeadRef, Base: refName(f.source.Now.Ref), BaseCommit: r.Base, URL: r.URL}
+}
+
+// openSheet plans an open pull request and shows the plan.
+func (f *follower) openSheet(ctx context.Context, r *pullRecord) (render.Sheet, error) {
+	at := slices.IndexFunc(f.pulls.open, func(pr forge.PullRequest) bool { return pr.Number == r.Number })
+	if at < 0 || f.tree == nil || f.source.Now.State != gitsource.Found {
+		return render.Sheet{}, nil // not listed any more, or nothing to merge it into: the next look tells
+	}
+	plan, err := f.planPull(ctx, r, f.pulls.open[at])
+	if err != nil {
+		return render.Sheet{}, err
+	}
+	out := render.Sheet{Marker: f.marker(), Stage: render.Planned, Revision: f.revision(r, plan.head)}
+	if plan.conflict != nil {
+		for _, file := range plan.conflict.Files {
+			out.Conflicts = append(out.Conflicts, render.Notice{Path: file, Reason: "both sides changed it"})
+		}
+	}
+	for _, no := range plan.refused {
+		out.Refused = append(out.Refused, render.Notice{Path: no.Path, Reason: no.Reason})
+	}
+	for _, s := range plan.stacks {
+		out.Stacks = append(out.Stacks, f.stackSheet(ctx, s.c, s.plan, s.diff, r.Overrides))
+	}
+	f.sheetApproval(&out, r)
+	for i := len(r.History) - 1; i >= 0; i-- {
+		h := r.History[i]
+		out.History = append(out.History, render.Push{Commit: h.Commit, Digest: h.Digest, At: h.At, Verdict: h.Verdict})
+	}
+	return out, nil
+}
+
+// sheetApproval says what lets the plan be applied.
+func (f *follower) sheetApproval(out *render.Sheet, r *pullRecord) {
+	out.Approval = render.Approval{Mode: render.ByMerge, File: approvalsFile, May: Grantees(f.permissions().Of(Approve))}
+	if f.config.Approval == ApproveByDigest {
+		out.Approval.Mode = render.ByDigest
+	}
+	for _, p := range r.Plans {
+		if p.Digest == "" {
+			continue
+		}
+		a := render.PlanApproval{Stack: p.Stack, Digest: p.Digest}
+		for _, g := range r.Approved {
+			if g.Digest == p.Digest {
+				a.Granted = append(a.Granted, render.Granted{By: g.Who, How: g.Via, At: g.At})
+			}
+		}
+		if n := len(r.Approved); n > 0 && len(a.Granted) == 0 {
+			a.Void = "it was given for another plan; what was approved has changed since"
+		}
+		out.Approval.Plans = append(out.Approval.Plans, a)
+	}
+}
+
+func sortedNumbers[V any](m map[int]V) []int {
+	out := make([]int, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

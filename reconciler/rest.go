@@ -1,0 +1,180 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
+)
+
+// stackMemory is what a follower keeps of a stack between passes. It only saves work:
+// without it all is read and planned again.
+type stackMemory struct {
+	rest    string    // what everything looked like when there was nothing to do
+	plan    *planned  // newest
+	looks   string    // what everything looked like when it was made
+	until   time.Time // when to plan anew although nothing looks new
+	settled string    // commit of applied
+	applied declaration.Set
+	repeats map[declaration.Address]repeat
+}
+
+// repeat counts how often the same change was made in a row.
+type repeat struct {
+	what string
+	n    int
+	at   time.Time
+}
+
+// planAnew is how long a stack at rest is taken for granted. What changes the endpoint's
+// etag is noticed at once; what does not is noticed then.
+const planAnew = 10 * time.Minute
+
+func (f *follower) remember(stack string) *stackMemory {
+	m := f.memory[stack]
+	if m == nil {
+		m = &stackMemory{repeats: map[declaration.Address]repeat{}}
+		f.memory[stack] = m
+	}
+	return m
+}
+
+// forget makes the next look a whole one.
+func (p *stackPass) forget() {
+	m := p.remember(p.c.Name)
+	m.rest, m.plan = "", nil
+}
+
+// atRest reports whether nothing can have changed since a pass that left nothing to do:
+// same files, same endpoints by their etags, nobody's word, no clock that has run out.
+func (p *stackPass) atRest(ctx context.Context) (bool, error) {
+	m := p.remember(p.c.Name)
+	if m.rest == "" || !p.quiet() || p.now().After(m.until) {
+		return false, nil
+	}
+	looks, err := p.looks(ctx)
+	return err == nil && looks == m.rest, err
+}
+
+// quiet reports whether neither people nor Git nor a run ask for anything.
+func (p *stackPass) quiet() bool {
+	return len(p.runs) == 0 && len(p.s.Queue) == 0 && p.tree != nil && p.s.Newest.ID == p.tree.Commit.ID &&
+		!slices.ContainsFunc(p.asks, func(a askRecord) bool { return a.Ended.IsZero() })
+}
+
+// looks is how everything looks that a plan depends on.
+func (p *stackPass) looks(ctx context.Context) (string, error) {
+	tags, err := p.live.looks(ctx, p.s.endpointIDs())
+	lines := []string{p.s.Commit.ID, p.s.Files, tags, p.rulesKey(), strings.Join(p.s.Again, " ")}
+	for _, run := range p.runs {
+		for _, r := range run.Rollouts {
+			lines = append(lines, fmt.Sprint(r.ID, r.moment()))
+		}
+	}
+	return strings.Join(lines, "\n"), err
+}
+
+// endpointIDs are the endpoints that a stack has.
+func (s *stackRecord) endpointIDs() []string {
+	var out []string
+	for _, b := range s.Bound {
+		if b.Address.Kind == declaration.EndpointKind {
+			out = append(out, b.ID)
+		}
+	}
+	return out
+}
+
+// rulesKey names the rules that judge this repository, as they stand.
+func (p *stackPass) rulesKey() string {
+	var out []string
+	for _, c := range p.config.Policies {
+		if c.Repository != "" {
+			if t, ok := p.treeOf(c.Repository); ok {
+				out = append(out, t.Commit.ID)
+			}
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// settle notes a pass that has left nothing to do.
+func (p *stackPass) settle(ctx context.Context) {
+	m := p.remember(p.c.Name)
+	m.rest = ""
+	if p.plan == nil || !p.plan.done || !p.quiet() || len(p.plan.waits) > 0 || p.plan.acted > 0 {
+		return
+	}
+	if looks, err := p.looks(ctx); err == nil {
+		m.rest, m.until = looks, p.now().Add(planAnew)
+	}
+}
+
+// notePass keeps how a pass went.
+func (f *follower) notePass(began time.Time, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen.Began, f.seen.Ended = began, f.now()
+	f.seen.Passes++
+	f.meters.seconds.WithLabelValues(f.config.Name).Observe(f.seen.Ended.Sub(began).Seconds())
+	if err != nil {
+		f.seen.Failures++
+		f.seen.Error = render.Inert(err.Error())
+		f.meters.passes.WithLabelValues(f.config.Name, "error").Inc()
+		if !errors.Is(err, context.Canceled) {
+			f.log.Warn("a pass failed in part", "error", err, "failures", f.seen.Failures)
+		}
+		return
+	}
+	f.seen.Failures, f.seen.Error, f.seen.LastGood = 0, "", f.seen.Ended
+	f.meters.passes.WithLabelValues(f.config.Name, "ok").Inc()
+	f.meters.lastGood.WithLabelValues(f.config.Name).Set(float64(f.seen.Ended.Unix()))
+}
+
+// health is how passes go, for other goroutines.
+func (f *follower) health() healthRecord {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen
+}
+
+func (f *follower) noteGit(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen.GitError = ""
+	if err != nil {
+		f.seen.GitError = render.Inert(err.Error())
+	}
+}
+
+func (f *follower) noteForge(err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen.Forge = ""
+	if err != nil {
+		f.seen.Forge = render.Inert(err.Error())
+	}
+	return err
+}
+
+// inert makes text of others harmless.
+func inert(s string) string { return render.Inert(s) }
+
+func joined(words []string) string { return strings.Join(words, ", ") }
+
+// clip cuts a text at a number of characters.
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most && most > 1 {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+// redacted is an address without credentials.
+func redacted(url string) string { return gitsource.Redacted(url) }

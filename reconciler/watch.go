@@ -1,0 +1,190 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/notify"
+)
+
+// watch reads the rollouts of the stack's open runs once and records what is new. It
+// waits for nothing: the next pass looks again.
+func (p *stackPass) watch(ctx context.Context) error {
+	for _, run := range p.runs {
+		for i := range run.Rollouts {
+			if run.Rollouts[i].Ended.IsZero() {
+				if err := p.look(ctx, run, &run.Rollouts[i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// look reads one rollout.
+func (p *stackPass) look(ctx context.Context, run *runRecord, r *runRollout) error {
+	live, err := p.engine.GetRollout(ctx, r.EndpointID, r.ID)
+	if engineclient.IsNotFound(err) {
+		if err := p.engine.VerifyProject(ctx); err != nil {
+			return err
+		}
+		r.State, r.Ended, r.Since = "DELETED", p.now(), p.now()
+		p.say(run, *r, "rollout.deleted", warning, fmt.Sprintf("rollout %s of %s: its record was deleted at the engine", r.ID, r.Endpoint))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read rollout %s: %w", r.ID, err)
+	}
+	p.rollouts[r.ID] = live
+	before := *r
+	r.see(live)
+	if r.moment() == before.moment() && !engineclient.Terminal(live.State) {
+		return nil
+	}
+	r.Since = p.now()
+	if engineclient.Terminal(live.State) {
+		r.Ended = p.endOf(live)
+		p.count(ctx, r, live)
+	}
+	p.tellMoment(ctx, run, before, r, live)
+	return nil
+}
+
+// endOf is when a rollout ended.
+func (p *stackPass) endOf(live api.Rollout) time.Time {
+	if live.CompletedAt != nil && !live.CompletedAt.IsZero() {
+		return live.CompletedAt.Time
+	}
+	return p.now()
+}
+
+// see takes over what an engine says of a rollout.
+func (r *runRollout) see(live api.Rollout) {
+	r.State = engineclient.Short(live.State)
+	r.Step, r.Percent, r.Phase, r.Category = -1, 0, "", ""
+	if live.CurrentStep != nil {
+		r.Step = *live.CurrentStep
+	}
+	if live.CurrentTrafficPercent != nil {
+		r.Percent = *live.CurrentTrafficPercent
+	}
+	if live.Sluice != nil {
+		r.Phase = live.Sluice.Phase
+	}
+	if parked(live.State) {
+		r.Category = render.ParkOf(live, render.Options{}).Category
+	}
+}
+
+// moment is what makes a report new: never a clock, never a text.
+type moment struct {
+	State, Category string
+	Step, Percent   int
+}
+
+func (r runRollout) moment() moment { return moment{r.State, r.Category, r.Step, r.Percent} }
+
+func parked(state string) bool {
+	return state == engineclient.StatePaused || state == engineclient.StateSystemPaused
+}
+
+// tellMoment tells what is new about a rollout.
+func (p *stackPass) tellMoment(ctx context.Context, run *runRecord, before runRollout, r *runRollout, live api.Rollout) {
+	who := ""
+	if r.State != before.State && (parked(live.State) || live.State == engineclient.StateCanceled || before.State == "PAUSED" || before.State == "SYSTEM_PAUSED") {
+		who = p.actor(ctx, *r, live)
+	}
+	reason := reasonOf(live)
+	if n := len(r.Steered); n > 0 && who != "" { // the engine knows this process's key only
+		who, reason = r.Steered[n-1].Who, r.Steered[n-1].Reason
+	}
+	text := fmt.Sprintf("%s: rollout %s is %s", r.Endpoint, r.ID, render.Progress(live))
+	if who != "" {
+		text += ", by " + inert(who)
+	}
+	kind, severity := "rollout."+strings.ToLower(r.State), info
+	switch live.State {
+	case engineclient.StateSystemPaused:
+		severity = urgent
+	case engineclient.StatePaused, engineclient.StateCanceled:
+		severity = warning
+	case engineclient.StateCompleted:
+		text = fmt.Sprintf("%s: rollout %s is COMPLETED after %s", r.Endpoint, r.ID, planning.Span(r.Ended.Sub(live.CreatedAt.Time).Round(time.Second)))
+	}
+	p.say(run, *r, kind, severity, text)
+	if live.State == engineclient.StateCanceled {
+		p.decided(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Cancel, Rollout: r.ID, Who: who, Reason: reason, At: r.Ended})
+	}
+}
+
+func reasonOf(live api.Rollout) string {
+	if live.PauseInfo != nil {
+		return live.PauseInfo.Reason
+	}
+	return ""
+}
+
+// say tells a happening of a run's rollout, under the run's commit.
+func (p *stackPass) say(run *runRecord, r runRollout, kind string, s notify.Severity, text string) {
+	m := r.moment()
+	p.tell(&p.batch, happening{
+		Key:  []string{run.Commit.ID, r.ID, m.State, m.Category, fmt.Sprint(m.Step), fmt.Sprint(m.Percent)},
+		Kind: kind, Stack: p.k.Stack, Endpoint: r.Endpoint, Rollout: r.ID, Commit: run.Commit.ID, Severity: s, Text: text,
+	})
+}
+
+// actor is who has brought a rollout where it is, from the endpoint's feed. An engine
+// that does not tell leaves it open; that is never an error.
+func (p *stackPass) actor(ctx context.Context, r runRollout, live api.Rollout) string {
+	types := map[string][]string{
+		engineclient.StatePaused:   {"rollout.pausing", "rollout.paused"},
+		engineclient.StateCanceled: {"rollout.canceled"},
+		engineclient.StateRunning:  {"rollout.resumed", "rollout.promoted"},
+	}[live.State]
+	if types == nil {
+		return ""
+	}
+	for e, err := range p.engine.Events(ctx, r.EndpointID, engineclient.EventQuery{SubjectID: r.ID, Types: types, PageSize: 1}) {
+		if err != nil || e.Sluice == nil {
+			return ""
+		}
+		return render.Inert(e.Sluice.Actor)
+	}
+	return ""
+}
+
+// count adds what clients got while the rollout ran, for the receipt.
+func (p *stackPass) count(ctx context.Context, r *runRollout, live api.Rollout) {
+	from := live.CreatedAt.Time
+	if live.StartedAt != nil {
+		from = live.StartedAt.Time
+	}
+	a, err := p.engine.Analytics(ctx, r.EndpointID, from, r.Ended)
+	if err != nil {
+		return // a receipt without numbers says so
+	}
+	r.Requests, r.Failed = requestsOf(a)
+}
+
+// requestsOf are the requests that ended in a stretch of time, and those of them that
+// failed; nil where an engine does not tell.
+func requestsOf(a api.Analytics) (all, failed *int64) {
+	m := a.Metrics.RequestMetrics
+	n, err := strconv.ParseInt(m.TotalRequests, 10, 64)
+	if err != nil {
+		return nil, nil
+	}
+	bad, err := strconv.ParseInt(m.FailedRequests, 10, 64)
+	if err != nil {
+		return &n, nil
+	}
+	return &n, &bad
+}
