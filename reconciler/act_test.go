@@ -142,3 +142,26 @@ func TestWhatIsNotMadeYetIsToldApartFromARefusal(t *testing.T) {
 	_, err = Do(t.Context(), w.Client, gone, nil, "test")
 	require.True(t, errors.As(err, &blocked))
 }
+
+// J1: what another one reconciles is not written, and its owner is named.
+func TestWhatAnotherOwnerReconcilesIsLeftToIt(t *testing.T) {
+	w := liveWorld(t)
+	set := declared(t, house("chat")+shift("chat", "600s"))
+	bound := w.settle(t, declared(t, house("chat")))
+	_, err := w.ClaimEndpoint(t.Context(), bound[set.Endpoints[0].Address], "infra/voice")
+	require.NoError(t, err)
+	for self, blocked := range map[string]bool{"": true, "infra/chat": true, "infra/voice": false} {
+		l := NewLive(w.Client)
+		l.Self = self
+		require.NoError(t, l.Refresh(t.Context()))
+		standing, err := l.Standing(t.Context(), set, nil)
+		require.NoError(t, err)
+		changes, err := planning.Compare(set, standing, nil)
+		require.NoError(t, err)
+		require.Len(t, changes.Pending(), 1)
+		require.Equal(t, blocked, changes.Pending()[0].Blocked != "", "as %q", self)
+		if blocked {
+			require.Contains(t, changes.Pending()[0].Blocked, "infra/voice")
+		}
+	}
+}
