@@ -36,7 +36,6 @@ func ReadStanding(ctx context.Context, c *engineclient.Client, set declaration.S
 // keep to this: of it nothing is kept.
 type Live struct {
 	KeepFor time.Duration // default DefaultKeepFor
-	Self    string        // the owner that this door claims endpoints as; what another one owns is not written
 
 	client *engineclient.Client
 	now    func() time.Time
@@ -119,14 +118,15 @@ func (l *Live) Standing(ctx context.Context, set declaration.Set, bound planning
 		if err != nil {
 			return planning.Standing{}, err
 		}
-		out.Endpoints = append(out.Endpoints, planning.StandingEndpoint{Endpoint: e, All: d.deployments, Rollouts: d.rollouts, Owner: l.otherOwner(e)})
+		out.Endpoints = append(out.Endpoints, planning.StandingEndpoint{Endpoint: e, All: d.deployments, Rollouts: d.rollouts, Owner: ownerOf(e)})
 	}
 	return out, nil
 }
 
-// otherOwner is who else reconciles an endpoint; empty for nobody.
-func (l *Live) otherOwner(e api.Endpoint) string {
-	if e.Sluice == nil || e.Sluice.Owner == nil || e.Sluice.Owner.ID == l.Self {
+// ownerOf is who reconciles an endpoint; empty for nobody. Whoever is that owner clears it
+// from the standing (see Past.Sees).
+func ownerOf(e api.Endpoint) string {
+	if e.Sluice == nil || e.Sluice.Owner == nil {
 		return ""
 	}
 	return e.Sluice.Owner.ID

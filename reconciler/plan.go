@@ -109,8 +109,8 @@ func (f *follower) sees(c StackConfig, s stackRecord, standing planning.Standing
 	standing.Endpoints = slices.Clone(standing.Endpoints)
 	for i := range standing.Endpoints {
 		e := &standing.Endpoints[i]
-		if e.Sluice != nil && e.Sluice.Owner != nil && e.Sluice.Owner.ID != ours {
-			e.Owner = e.Sluice.Owner.ID
+		if e.Owner == ours {
+			e.Owner = ""
 		}
 		e.Rollouts = slices.DeleteFunc(slices.Clone(e.Rollouts), func(r api.Rollout) bool {
 			return engineclient.Terminal(r.State) && !s.has(r.ID) && (r.CreatedAt.Before(s.since(*e)) || r.Sluice != nil && slices.Contains(s.Again, r.Sluice.Digest))
