@@ -75,7 +75,8 @@ type healthRecord struct {
 	Failures int // passes in a row
 	Error    string
 	GitError string
-	Forge    string // error of the forge
-	UnderWay int
+	Forge    string               // error of the forge
+	UnderWay map[string]int       // rollouts, by stack
+	Parked   map[string]time.Time // since when, by stack
 	Passes   int
 }

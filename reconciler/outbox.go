@@ -10,19 +10,12 @@ import (
 )
 
 // newOutbox makes the places that hear of events.
-func newOutbox(places []NotifyConfig, l *ledger, getenv func(string) string, out io.Writer) (*notify.Outbox, error) {
+func (r *Reconciler) newOutbox(out io.Writer) *notify.Outbox {
 	if out == nil {
 		out = os.Stdout
 	}
-	o := notify.Options{Journal: l, Write: l.write}
-	for _, c := range places {
-		n, err := newNotifier(c, getenv, out)
-		if err != nil {
-			return nil, fmt.Errorf("notify %s: %w", c.Name, err)
-		}
-		o.Destinations = append(o.Destinations, notify.Destination{Name: c.Name, Notifier: n, Events: c.Events, Remind: c.Remind})
-	}
-	return notify.NewOutbox(o), nil
+	read := func(s Secret) (string, error) { return s.Read(r.getenv) }
+	return notify.NewOutbox(notify.Options{Journal: r.ledger, Write: r.ledger.write, Destinations: Destinations(r.config.Notify, Senders{Read: read, Now: r.now, Out: out})})
 }
 
 // remind puts the reminders of the parks that still stand into the batch.
@@ -49,23 +42,4 @@ func (p *stackPass) parkEvent(run *runRecord, r runRollout) notify.Event {
 		Key: []string{"rollout.parked", run.Commit.ID, r.ID, r.State, r.Category, fmt.Sprint(r.Step)}, Kind: "rollout.parked", At: r.Since,
 		Repository: p.k.Repository, Stack: p.k.Stack, Endpoint: r.Endpoint, Commit: run.Commit.ID, RolloutID: r.ID, Severity: notify.Urgent, Title: text, Text: text,
 	}
-}
-
-// newNotifier makes one place that hears of events.
-func newNotifier(c NotifyConfig, getenv func(string) string, out io.Writer) (notify.Notifier, error) {
-	read := func(s Secret) notify.Secret {
-		if !s.Given() {
-			return nil
-		}
-		return func() (string, error) { return s.Read(getenv) }
-	}
-	switch c.Kind {
-	case Webhook:
-		return &notify.Webhook{URL: read(c.URL), Sign: read(c.Sign)}, nil
-	case Slack:
-		return &notify.Slack{URL: read(c.URL)}, nil
-	case Stdout:
-		return &notify.Stream{Out: out}, nil
-	}
-	return nil, fmt.Errorf("there is no kind %q", c.Kind)
 }

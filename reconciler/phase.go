@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
 
 // phase writes where the stack is; nothing else does. What a pass could not find out
@@ -133,7 +134,8 @@ func (p *stackPass) endRuns() {
 func (p *stackPass) retire(run *runRecord) {
 	p.s.Recent = append(slices.DeleteFunc(p.s.Recent, func(c string) bool { return c == run.Commit.ID }), run.Commit.ID)
 	for len(p.s.Recent) > keepRuns {
-		p.batch.Delete = append(p.batch.Delete, runKey(p.k, p.s.Recent[0]))
+		old := runKey(p.k, p.s.Recent[0])
+		p.batch.Delete = append(p.batch.Delete, old, journal.Key{Kind: kindPosted, Repository: old.Repository, Stack: old.Stack, Name: old.Name})
 		p.s.Recent = p.s.Recent[1:]
 	}
 	outcome := "is done"

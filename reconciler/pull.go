@@ -117,11 +117,37 @@ func (f *follower) lookAtPulls(ctx context.Context) error {
 			return f.noteForge(fmt.Errorf("pull request %d: %w", pr.Number, err))
 		}
 	}
+	if err := f.askAfterMissing(ctx, open, closed); err != nil {
+		return f.noteForge(err)
+	}
 	if err := f.listenToMerged(ctx, hinted); err != nil {
 		return f.noteForge(err)
 	}
 	f.pulls.looked, f.pulls.next = began, began.Add(f.config.Forge.Interval)
 	return f.noteForge(nil)
+}
+
+// askAfterMissing asks after the pull requests that were open and are in neither list now:
+// lists shift while they are read, and one may have ended while nobody looked. Nothing is
+// cleaned up on a guess.
+func (f *follower) askAfterMissing(ctx context.Context, lists ...[]forge.PullRequest) error {
+	for _, number := range sortedNumbers(f.pulls.known) {
+		r := f.pulls.known[number]
+		if r.State != forge.IsOpen || slices.ContainsFunc(slices.Concat(lists...), func(pr forge.PullRequest) bool { return pr.Number == number }) {
+			continue
+		}
+		pr, err := f.forge.PullRequest(ctx, number)
+		if err == nil && pr.State == forge.IsOpen {
+			f.pulls.open = append(f.pulls.open, pr)
+		}
+		if err == nil {
+			err = f.lookAt(ctx, pr)
+		}
+		if err != nil {
+			return fmt.Errorf("pull request %d: %w", number, err)
+		}
+	}
+	return nil
 }
 
 // seldom is how often those are listened to that are over: in every so manieth look.

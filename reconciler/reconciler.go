@@ -78,10 +78,7 @@ func New(c Config, p Parts) (*Reconciler, error) {
 	r.live = newShared(p.Engine, r.now)
 	host, _ := os.Hostname()
 	r.ledger = &ledger{Journal: p.Journal, now: r.now, who: journal.Holder{ID: token(), Host: host, PID: os.Getpid(), Since: r.now()}}
-	var err error
-	if r.outbox, err = newOutbox(c.Notify, r.ledger, r.getenv, p.Out); err != nil {
-		return nil, err
-	}
+	r.outbox = r.newOutbox(p.Out)
 	for _, rc := range c.Repositories {
 		remote, ok := p.Remotes[rc.Name]
 		if !ok {
@@ -210,7 +207,7 @@ func (f *follower) pass(ctx context.Context) error {
 		}
 	}
 	if f.forge != nil {
-		errs = append(errs, f.reportPulls(ctx))
+		errs = append(errs, f.reportPulls(ctx), f.reportRuns(ctx))
 	}
 	return errors.Join(errs...)
 }

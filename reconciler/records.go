@@ -20,6 +20,7 @@ const (
 	kindPull     = "pull"     // an open pull request, or one whose change is under way
 	kindAsk      = "ask"      // what a person has asked for and was not done yet
 	kindDecision = "decision" // what a person has decided and still stands
+	kindPosted   = "posted"   // the statuses of a run's commit
 )
 
 // sourceRecord is what was observed of a followed ref. Its key has the address and the

@@ -61,7 +61,7 @@ func (f *follower) reportPull(ctx context.Context, r *pullRecord) error {
 		err = f.publish(ctx, r, sheet)
 	}
 	if err == nil && r.State == forge.IsOpen {
-		err = f.planStatuses(ctx, r, sheet)
+		r.Statuses, err = f.post(ctx, sheet, r.URL, r.Statuses)
 	}
 	after := record(pullKey(f.config.Name, r.Number), *r)
 	if string(before) != string(after.Value) && (len(r.Plans) > 0 || r.Body != "" || len(r.Answers) > 0) {
@@ -85,14 +85,6 @@ func (f *follower) publish(ctx context.Context, r *pullRecord, sheet render.Shee
 		r.Body = digest
 	}
 	return nil
-}
-
-// planStatuses posts one status for each endpoint that the plan of an open pull request
-// touches, on its head.
-func (f *follower) planStatuses(ctx context.Context, r *pullRecord, sheet render.Sheet) error {
-	var err error
-	r.Statuses, err = f.post(ctx, sheet, r.URL, r.Statuses)
-	return err
 }
 
 // post writes the statuses of a sheet's commit that are new, one for each endpoint. What
@@ -192,6 +184,53 @@ func (f *follower) sheetApproval(out *render.Sheet, r *pullRecord) {
 		}
 		out.Approval.Plans = append(out.Approval.Plans, a)
 	}
+}
+
+// reportRuns keeps the statuses of the commits that are applied, one for each endpoint:
+// those of a run are written on its own commit and on no other, whatever came later.
+func (f *follower) reportRuns(ctx context.Context) error {
+	var errs []error
+	for _, c := range f.config.Stacks {
+		k := f.key(c.Name)
+		s, err := read[stackRecord](ctx, f.ledger, stackKey(k))
+		if err != nil {
+			return err
+		}
+		commits := slices.Clone(s.Open)
+		if n := len(s.Recent); n > 0 {
+			commits = append(commits, s.Recent[n-1]) // its last word
+		}
+		for _, commit := range commits {
+			if err := f.reportRun(ctx, k, commit); err != nil {
+				errs = append(errs, fmt.Errorf("stack %s, commit %s: %w", k, short(commit), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// reportRun posts the statuses of one run. They are kept in a record of their own, which
+// only the reports write.
+func (f *follower) reportRun(ctx context.Context, k StackKey, commit string) error {
+	run, err := read[runRecord](ctx, f.ledger, runKey(k, commit))
+	if err != nil || run.Commit.ID == "" || len(run.Rollouts) == 0 {
+		return err
+	}
+	key := journal.Key{Kind: kindPosted, Repository: k.Repository, Stack: k.Stack, Name: commit}
+	was, err := read[[]posted](ctx, f.ledger, key)
+	if err != nil {
+		return err
+	}
+	sheet, err := f.runSheet(ctx, k.Stack, run)
+	if err != nil {
+		return err
+	}
+	out := render.Sheet{Marker: f.marker(), Stage: render.Following, Revision: render.Revision{Repository: f.config.Name, Commit: commit}, Stacks: []render.StackSheet{sheet}}
+	now, perr := f.post(ctx, out, "", was)
+	if slices.Equal(was, now) {
+		return perr
+	}
+	return errors.Join(perr, f.ledger.write(ctx, journal.Batch{Put: []journal.Record{record(key, now)}}))
 }
 
 func sortedNumbers[V any](m map[int]V) []int {

@@ -137,6 +137,31 @@ func (f *follower) notePass(began time.Time, err error) {
 	f.meters.lastGood.WithLabelValues(f.config.Name).Set(float64(f.seen.Ended.Unix()))
 }
 
+// noteStack keeps what is under way of a stack, for the pace of the passes and the
+// metrics.
+func (f *follower) noteStack(p *stackPass) {
+	f.meters.show(p.k, p.s.Phase)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen.UnderWay == nil {
+		f.seen.UnderWay, f.seen.Parked = map[string]int{}, map[string]time.Time{}
+	}
+	f.seen.UnderWay[p.k.Stack] = p.s.UnderWay
+	delete(f.seen.Parked, p.k.Stack)
+	if p.s.Phase == Parked {
+		f.seen.Parked[p.k.Stack] = p.s.Since
+	}
+	all, longest := 0, 0.0
+	for _, n := range f.seen.UnderWay {
+		all += n
+	}
+	for _, since := range f.seen.Parked {
+		longest = max(longest, f.now().Sub(since).Seconds())
+	}
+	f.meters.underWay.WithLabelValues(f.config.Name).Set(float64(all))
+	f.meters.parkedFor.WithLabelValues(f.config.Name).Set(longest)
+}
+
 // health is how passes go, for other goroutines.
 func (f *follower) health() healthRecord {
 	f.mu.Lock()

@@ -150,7 +150,7 @@ func (f *follower) spread() time.Duration {
 func (f *follower) pause(err error) time.Duration {
 	wait := f.config.Interval
 	if err != nil {
-		wait = min(longestBackOff, wait<<min(f.seen.Failures, 6))
+		wait = min(longestBackOff, wait<<min(f.health().Failures, 6))
 	} else if f.underWay() {
 		wait = min(wait, watchEvery)
 	}
@@ -160,7 +160,16 @@ func (f *follower) pause(err error) time.Duration {
 // watchEvery is the longest pause while a rollout is under way: a park is told soon.
 const watchEvery = 15 * time.Second
 
-func (f *follower) underWay() bool { return f.seen.UnderWay > 0 }
+func (f *follower) underWay() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.seen.UnderWay {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // waitFor waits; false when ctx has ended. A wake ends the wait.
 func (f *follower) waitFor(ctx context.Context, d time.Duration) bool {

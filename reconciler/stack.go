@@ -50,7 +50,7 @@ func (f *follower) stack(ctx context.Context, c StackConfig) error {
 	if err == nil {
 		p.settle(ctx)
 	}
-	f.meters.show(p.k, p.s.Phase)
+	f.noteStack(p)
 	return err
 }
 
