@@ -44,6 +44,7 @@ func (p *stackPass) apply(ctx context.Context) error {
 			run.Digest = p.plan.digest
 		}
 		if len(todo) == 0 {
+			p.plan.waits = p.starting(run)
 			p.plan.done = len(p.plan.waits) == 0
 			return nil
 		}
@@ -195,6 +196,22 @@ func (p *stackPass) sidesReady(c planning.Change) Wait {
 		}
 	}
 	return Wait{}
+}
+
+// starting waits for the deployments that a run has made, where they ask to be waited for:
+// what depends on this stack begins when they serve.
+func (p *stackPass) starting(run *runRecord) []Wait {
+	var out []Wait
+	for _, c := range p.plan.changes.List {
+		d := c.Declared.Deployment
+		if d == nil || !d.WaitReady.Value || !slices.Contains(run.Done, "create "+c.Address.String()) {
+			continue
+		}
+		if w := p.replicas(c); w.For != "" {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 // replicas waits for those that a deployment's bounds ask for.

@@ -56,6 +56,9 @@ func (p *stackPass) doAsks(ctx context.Context) error {
 	for i := range p.asks {
 		a := &p.asks[i]
 		if !a.Ended.IsZero() {
+			if p.now().Sub(a.Ended) > keepPulls {
+				p.batch.Delete = append(p.batch.Delete, askKey(p.k, a.ID))
+			}
 			continue
 		}
 		err := p.do(ctx, a)

@@ -118,7 +118,7 @@ func TestAParkOfNineDaysIsToldOnce(t *testing.T) {
 	w.passes(9*24*time.Hour, time.Hour)
 	require.Empty(t, w.writes(n))
 	require.Equal(t, since, w.stack("models", "prod").Since)
-	require.Equal(t, 1, w.told("rollout.paused"))
+	require.Equal(t, 1, w.told("rollout.parked"))
 	require.Equal(t, engineclient.StatePaused, w.all("chat")[0].State)
 }
 

@@ -41,6 +41,7 @@ type EngineConfig struct {
 type StateConfig struct {
 	Path     string
 	Postgres Secret
+	Instance string        // by which endpoints are owned; empty for the journal's own
 	Mirrors  string        // folder of bare mirrors and temporary fetches; default beside Path
 	Keep     time.Duration // history; default 90 days
 }

@@ -56,7 +56,7 @@ func (d *decoder) state(s *scope) StateConfig {
 	if s == nil {
 		s = d.absent("state")
 	}
-	out := StateConfig{Postgres: s.secret("postgres"), Mirrors: s.file("mirrors"), Keep: s.span("keep")}
+	out := StateConfig{Postgres: s.secret("postgres"), Mirrors: s.file("mirrors"), Keep: s.span("keep"), Instance: s.text("instance")}
 	_, given := s.body.Attributes["path"]
 	switch {
 	case given && out.Postgres.Given():

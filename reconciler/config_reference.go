@@ -74,6 +74,7 @@ var Reference = []Block{
 		{Name: "postgres", Type: SecretType, Doc: "the address of a PostgreSQL database, instead of a file"},
 		{Name: "mirrors", Type: FileType, Default: "sluice-mirrors", Doc: "the folder of Git mirrors and temporary fetches"},
 		{Name: "keep", Type: SpanType, Default: "2160h", Doc: "how long history is kept"},
+		{Name: "instance", Type: TextType, Doc: "the name by which this reconciler owns endpoints and knows its comments; default one that the journal makes up. Give it the old name when a journal was lost"},
 	}},
 	{Path: "http", Doc: "The reconciler's own door: status, metrics, webhooks, commands.", Attributes: []Attribute{
 		{Name: "listen", Type: TextType, Doc: "host:port; required in the block"},

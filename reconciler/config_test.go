@@ -26,7 +26,7 @@ func TestTheCompleteConfigurationIsReadWholly(t *testing.T) {
 	require.Empty(t, found, "%v", found)
 	key := Secret{Env: "SLUICE_TEST_KEY"}
 	require.Equal(t, EngineConfig{URL: "https://engine.example.com", Project: "proj_a", APIKey: key}, c.Engine)
-	require.Equal(t, StateConfig{Postgres: key, Mirrors: "testdata/config/mirrors", Keep: 720 * time.Hour}, c.State)
+	require.Equal(t, StateConfig{Postgres: key, Mirrors: "testdata/config/mirrors", Instance: "models-1", Keep: 720 * time.Hour}, c.State)
 	require.Equal(t, HTTPConfig{Listen: ":8090", Keys: []KeyConfig{{"ana", key, forge.Admin}, {"dashboard", key, forge.Read}}}, c.HTTP)
 	var names []string
 	for _, r := range c.Repositories {

@@ -20,7 +20,10 @@ func (p *stackPass) holds(ctx context.Context, run *runRecord) ([]Wait, error) {
 	if s := p.s.Suspended; s != nil {
 		out = append(out, Wait{For: ForPerson, What: fmt.Sprintf("suspended by %s at %s: %s. Go on with: sluice reconcile continue %s", inert(s.Who), stamp(s.At), inert(s.Reason), p.k)})
 	}
-	if p.source.Now.State != gitsource.Found {
+	switch {
+	case p.gitErr != nil:
+		out = append(out, Wait{For: ForSource, What: "Git could not be read, so it is not known whether this is still what it says: " + inert(p.gitErr.Error())})
+	case p.source.Now.State != gitsource.Found:
 		out = append(out, Wait{For: ForSource, What: p.source.Now.Reason})
 	}
 	out = append(out, p.frozen()...)

@@ -39,7 +39,7 @@ func (p *stackPass) remind(ctx context.Context) error {
 func (p *stackPass) parkEvent(run *runRecord, r runRollout) notify.Event {
 	text := fmt.Sprintf("%s: rollout %s is still parked: %s", r.Endpoint, r.ID, r.Category)
 	return notify.Event{
-		Key: []string{"rollout.parked", run.Commit.ID, r.ID, r.State, r.Category, fmt.Sprint(r.Step)}, Kind: "rollout.parked", At: r.Since,
+		Key: append([]string{kindParked}, momentKey(run, r)...), Kind: kindParked, At: r.Since,
 		Repository: p.k.Repository, Stack: p.k.Stack, Endpoint: r.Endpoint, Commit: run.Commit.ID, RolloutID: r.ID, Severity: notify.Urgent, Title: text, Text: text,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
@@ -92,7 +93,7 @@ func (p *stackPass) aheadOf() []Wait {
 	var out []Wait
 	for _, address := range sortedKeys(p.decisions) {
 		d := p.decisions[address]
-		if p.s.Submitted[address] != d.Spec {
+		if p.s.Submitted[address] != d.Spec || p.asGitSays(address) {
 			continue
 		}
 		verb := "cancelled"
@@ -107,6 +108,15 @@ func (p *stackPass) aheadOf() []Wait {
 		out = append(out, Wait{For: ForPerson, What: what})
 	}
 	return out
+}
+
+// asGitSays reports whether Git itself asks for the end that a rollout has had.
+func (p *stackPass) asGitSays(address string) bool {
+	if p.plan == nil {
+		return false
+	}
+	c, ok := p.plan.changes.Find(address)
+	return ok && c.Declared.Rollout != nil && c.Declared.Rollout.DesiredState.Value == planning.WantCanceled
 }
 
 // endRuns ends the runs that have nothing left to do or to watch.

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -115,7 +116,7 @@ func (r *Reconciler) Begin(ctx context.Context) error {
 			return err
 		}
 	}
-	r.instance = name
+	r.instance = cmp.Or(r.config.State.Instance, name)
 	return r.recover(ctx)
 }
 
@@ -169,6 +170,7 @@ type follower struct {
 	memory map[string]*stackMemory
 	pulls  pullMemory
 	seen   healthRecord // guarded by the reconciler's lock
+	gitErr error        // of this pass: then nothing new is started
 	shown  map[string]*shownRollout
 	hinted bool // a webhook came; guarded by the reconciler's lock
 }
@@ -198,6 +200,7 @@ func (f *follower) pass(ctx context.Context) error {
 	}
 	errs = append(errs, gitErr)
 	f.noteGit(gitErr)
+	f.gitErr = gitErr
 	if f.forge != nil {
 		errs = append(errs, f.lookAtPulls(ctx))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
 )
 
@@ -182,6 +183,10 @@ func (f *follower) noteForge(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen.Forge = ""
+	var limited *forge.Limited
+	if errors.As(err, &limited) && limited.Until.After(f.pulls.next) {
+		f.pulls.next = limited.Until
+	}
 	if err != nil {
 		f.seen.Forge = render.Inert(err.Error())
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
 
@@ -149,7 +150,10 @@ func (f *follower) spread() time.Duration {
 // pause is the wait until the next pass.
 func (f *follower) pause(err error) time.Duration {
 	wait := f.config.Interval
-	if err != nil {
+	var limited *gitsource.Limited
+	if errors.As(err, &limited) {
+		wait = max(wait, limited.Until.Sub(f.now()))
+	} else if err != nil {
 		wait = min(longestBackOff, wait<<min(f.health().Failures, 6))
 	} else if f.underWay() {
 		wait = min(wait, watchEvery)

@@ -235,7 +235,7 @@ func (p *stackPass) use(o folder) error {
 func (p *stackPass) advance(ctx context.Context) error {
 	to := p.tree.Commit
 	commits := []gitsource.Commit{to}
-	if from := p.s.Newest.ID; from != "" && p.config.Wanted.Branch+p.config.Wanted.Tag+p.config.Wanted.Semver+p.config.Wanted.Commit == p.config.Wanted.Branch {
+	if from := p.s.Newest.ID; from != "" && p.followsBranch() {
 		log, err := p.remote.Log(ctx, from, to.ID, mostCommits)
 		var gone *gitsource.Gone
 		if err != nil && !errors.As(err, &gone) {
@@ -254,6 +254,12 @@ func (p *stackPass) advance(ctx context.Context) error {
 	}
 	p.s.Newest = to
 	return nil
+}
+
+// followsBranch reports whether the followed ref has a history that goes forward.
+func (f *follower) followsBranch() bool {
+	w := f.config.Wanted
+	return w.Tag == "" && w.Semver == "" && w.Commit == ""
 }
 
 func ids(commits []gitsource.Commit) []string {

@@ -112,9 +112,9 @@ func (p *stackPass) tellMoment(ctx context.Context, run *runRecord, before runRo
 	}
 	kind, severity := "rollout."+strings.ToLower(r.State), info
 	switch live.State {
-	case engineclient.StateSystemPaused:
-		severity = urgent
-	case engineclient.StatePaused, engineclient.StateCanceled:
+	case engineclient.StateSystemPaused, engineclient.StatePaused:
+		kind, severity = kindParked, urgent
+	case engineclient.StateCanceled:
 		severity = warning
 	case engineclient.StateCompleted:
 		text = fmt.Sprintf("%s: rollout %s is COMPLETED after %s", r.Endpoint, r.ID, planning.Span(r.Ended.Sub(live.CreatedAt.Time).Round(time.Second)))
@@ -134,11 +134,18 @@ func reasonOf(live api.Rollout) string {
 
 // say tells a happening of a run's rollout, under the run's commit.
 func (p *stackPass) say(run *runRecord, r runRollout, kind string, s notify.Severity, text string) {
-	m := r.moment()
 	p.tell(&p.batch, happening{
-		Key:  []string{run.Commit.ID, r.ID, m.State, m.Category, fmt.Sprint(m.Step), fmt.Sprint(m.Percent)},
-		Kind: kind, Stack: p.k.Stack, Endpoint: r.Endpoint, Rollout: r.ID, Commit: run.Commit.ID, Severity: s, Text: text,
+		Key: momentKey(run, r), Kind: kind, Stack: p.k.Stack, Endpoint: r.Endpoint, Rollout: r.ID, Commit: run.Commit.ID, Severity: s, Text: text,
 	})
+}
+
+// kindParked is the kind of the event that a rollout waits for a person.
+const kindParked = "rollout.parked"
+
+// momentKey tells what is new about a rollout from all else.
+func momentKey(run *runRecord, r runRollout) []string {
+	m := r.moment()
+	return []string{run.Commit.ID, r.ID, m.State, m.Category, fmt.Sprint(m.Step), fmt.Sprint(m.Percent)}
 }
 
 // actor is who has brought a rollout where it is, from the endpoint's feed. An engine

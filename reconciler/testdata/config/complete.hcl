@@ -10,6 +10,7 @@ state {
   postgres_env = "SLUICE_TEST_KEY"
   mirrors      = "mirrors"
   keep         = "720h"
+  instance = "models-1"
 }
 
 http {
