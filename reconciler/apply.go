@@ -93,6 +93,8 @@ func (p *stackPass) todo() []planning.Change {
 			continue
 		case c.Kind == declaration.RolloutKind && c.Digest != "" && p.decisions[c.Address.String()].Spec == c.Digest && (c.Action == planning.Create || c.Action == planning.Replace):
 			continue // a person has decided against this very spec
+		case c.Kind == declaration.RolloutKind && c.Action == planning.Create && c.Digest != "" && p.s.Submitted[c.Address.String()] == c.Digest:
+			continue // it was submitted, and its record was deleted since: that is no reason to run it again
 		}
 		out = append(out, c)
 	}
@@ -204,7 +206,7 @@ func (p *stackPass) starting(run *runRecord) []Wait {
 	var out []Wait
 	for _, c := range p.plan.changes.List {
 		d := c.Declared.Deployment
-		if d == nil || !d.WaitReady.Value || !slices.Contains(run.Done, "create "+c.Address.String()) {
+		if d == nil || !d.WaitReady.Value || !slices.ContainsFunc(run.Done, func(x doneChange) bool { return x.Action == planning.Create && x.Address == c.Address.String() }) {
 			continue
 		}
 		if w := p.replicas(c); w.For != "" {
@@ -323,7 +325,7 @@ func (p *stackPass) made(run *runRecord, c planning.Change, done Done) {
 	}
 	p.countRepeat(c)
 	address := c.Address.String()
-	run.Done = append(run.Done, fmt.Sprintf("%s %s", c.Action, address))
+	run.Done = append(run.Done, doneChange{Action: c.Action, Address: address, ID: done.ID})
 	if !slices.Contains(p.s.Done, address) {
 		p.s.Done = append(p.s.Done, address)
 	}

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
@@ -48,6 +49,9 @@ func (f *follower) mergedSheet(ctx context.Context, r *pullRecord) (render.Sheet
 			out.Over = render.Over{By: run.By, At: run.Ended, Note: "A newer commit has taken its place before anything was started."}
 			out.Stage = render.Superseded
 		}
+	}
+	if r.Unseen && len(r.Plans) == 0 && f.now().Sub(r.Opened) < time.Hour {
+		over = false // its run may still come
 	}
 	if over && r.Over.IsZero() {
 		r.Over = f.now()
@@ -101,6 +105,9 @@ func (f *follower) runSheet(ctx context.Context, stack string, run runRecord) (r
 	}
 	for _, o := range run.Overrides {
 		out.Overrides = append(out.Overrides, render.Override{Rule: o.Rule, By: o.Who, Reason: o.Reason, At: o.At})
+	}
+	for _, d := range run.Done {
+		out.Changes = append(out.Changes, render.Change{Address: d.Address, Action: d.Action, ID: d.ID})
 	}
 	first := ""
 	for _, r := range run.Rollouts {

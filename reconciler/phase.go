@@ -40,7 +40,7 @@ func (p *stackPass) phase(err error) {
 		p.s.Since = p.now()
 		p.tellPhase(was)
 	}
-	if run := p.current(); run != nil && p.plan != nil {
+	if run := p.current(); run != nil && p.plan != nil && run.Ended.IsZero() {
 		run.Phase, run.Waits, run.Error = p.s.Phase, p.s.Waits, p.s.Error
 	}
 }
@@ -74,7 +74,7 @@ func (p *stackPass) where(err error) (Phase, []Wait) {
 		return Failed, []Wait{{For: ForEngine, What: p.s.Error}}
 	case p.s.UnderWay > 0:
 		return RollingOut, waits
-	case p.plan != nil && p.plan.acted > 0:
+	case p.plan != nil && p.plan.acted > 0 && !p.plan.done:
 		return Applying, waits
 	case len(waits) > 0:
 		return Waiting, waits
@@ -130,7 +130,7 @@ func (p *stackPass) endRuns() {
 			run.Phase = Superseded
 		case p.plan != nil && p.plan.done && run == p.current():
 			run.Phase = Finished
-			p.s.Settled = run.Commit.ID
+			p.s.Settled, p.s.Done = run.Commit.ID, nil
 		default:
 			continue
 		}

@@ -35,6 +35,8 @@ type pullRecord struct {
 	Listens     time.Time  // older comments are not commands
 	Answers     []answered // that are to be sent
 	Told        []string   // asks whose answers were taken over
+	Attached    []string   // stacks whose run knows that it came from here
+	Unseen      bool       // it was merged before it was ever planned
 	History     []pushed
 	Body        string   // digest of the comment that stands
 	Statuses    []posted // newest of each commit and context
@@ -211,11 +213,14 @@ func (f *follower) baseBranch(ctx context.Context) (string, error) {
 func (f *follower) lookAt(ctx context.Context, pr forge.PullRequest) error {
 	r := f.pulls.known[pr.Number]
 	if r == nil {
-		if pr.State != forge.IsOpen {
+		if pr.State == forge.IsClosed {
 			return nil // it was never planned, so there is nothing to end
 		}
 		r = &pullRecord{Number: pr.Number, Opened: f.now(), Listens: f.now().Add(-time.Hour)}
 		f.pulls.known[pr.Number] = r
+	}
+	if r.State == "" && pr.State == forge.IsMerged {
+		r.Unseen = true
 	}
 	if !r.Over.IsZero() && pr.State == forge.IsOpen { // reopened
 		r.Over, r.Again, r.Body = time.Time{}, true, ""
@@ -240,7 +245,28 @@ func (f *follower) lookAt(ctx context.Context, pr forge.PullRequest) error {
 		}
 	}
 	r.UpdatedAt = pr.UpdatedAt
+	if r.Unseen && len(r.Attached) == 0 {
+		return nil // it may have nothing to do with any stack
+	}
 	return f.ledger.write(ctx, journal.Batch{Put: []journal.Record{record(pullKey(f.config.Name, r.Number), *r)}})
+}
+
+// mayTouch reports whether a pull request can have brought something to a stack.
+func (r *pullRecord) mayTouch(stack string) bool {
+	return r.Unseen || slices.ContainsFunc(r.Plans, func(x pullPlan) bool { return x.Stack == stack })
+}
+
+// awaits reports whether a stack's run is still to be told that it came from here.
+func (r *pullRecord) awaits(stack string) bool {
+	return r.MergeCommit != "" && r.Over.IsZero() && !slices.Contains(r.Attached, stack) && r.mayTouch(stack)
+}
+
+// attached notes that a stack's run knows that it came from here.
+func (r *pullRecord) attached(stack string) {
+	r.Attached = append(r.Attached, stack)
+	if !slices.ContainsFunc(r.Plans, func(x pullPlan) bool { return x.Stack == stack }) {
+		r.Plans = append(r.Plans, pullPlan{Stack: stack})
+	}
 }
 
 // review takes an approving review of the planned head as an approval of the plan that

@@ -315,3 +315,17 @@ func TestWithoutGitNothingIsAppliedAndWhatRunsIsWatched(t *testing.T) {
 	require.Equal(t, "COMPLETED", w.stack("models", "prod").Rollouts[0].State)
 	require.Contains(t, c.comment(), "completed")
 }
+
+// A pull request that is merged before anybody looked is followed too.
+func TestAPullRequestThatIsMergedUnseenIsFollowed(t *testing.T) {
+	w, git, f := reviewed(t)
+	head := git.pushOn("refs/heads/quick", git.heads["refs/heads/main"], "quick", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	n := f.OpenPullRequest(forgetest.Opening{Author: "ann", Title: "quick", Head: head, HeadRef: "quick", Base: git.heads["refs/heads/main"]})
+	c := &change{w, git, f, n, "quick"}
+	c.merge()
+	w.advance(time.Minute)
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	w.until("it ends", 4*time.Hour, w.phase(InStep))
+	w.passes(2*time.Minute, time.Minute)
+	require.Contains(t, c.comment(), "completed")
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
@@ -134,17 +135,23 @@ type runRecord struct {
 	Phase     Phase
 	Waits     []Wait
 	Digest    string // of the plan that is being applied
-	Shown     string // digest that the pull request showed, where it is another one
 	Approved  []approval
 	Overrides []override
 	Rollouts  []runRollout
-	Done      []string // changes that were made
+	Done      []doneChange
 	Began     time.Time
 	Acted     time.Time // first write at the engine; zero before
 	Ended     time.Time
 	By        string // the commit that superseded it
 	Error     string
 	Mends     int // drifts that it has put right
+}
+
+// doneChange is a change that a run has made.
+type doneChange struct {
+	Action  planning.Action
+	Address string
+	ID      string
 }
 
 // runRollout is a rollout that a run has submitted, as last seen.

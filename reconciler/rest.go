@@ -65,6 +65,11 @@ func (p *stackPass) atRest(ctx context.Context) (bool, error) {
 
 // quiet reports whether neither people nor Git nor a run ask for anything.
 func (p *stackPass) quiet() bool {
+	for _, r := range p.pulls.known {
+		if r.awaits(p.k.Stack) {
+			return false
+		}
+	}
 	return len(p.runs) == 0 && len(p.s.Queue) == 0 && p.tree != nil && p.s.Newest.ID == p.tree.Commit.ID &&
 		!slices.ContainsFunc(p.asks, func(a askRecord) bool { return a.Ended.IsZero() })
 }

@@ -114,25 +114,48 @@ func (p *stackPass) reopen(ctx context.Context, commit string) (*runRecord, erro
 }
 
 // attach tells the runs which merged pull requests they came from, with what was approved
-// and lifted there.
-func (p *stackPass) attach() {
-	for _, r := range p.pulls.known {
-		if r.MergeCommit == "" || !r.Over.IsZero() {
+// and lifted there. A run may be over before its pull request is seen to be merged.
+func (p *stackPass) attach(ctx context.Context) error {
+	for _, number := range sortedNumbers(p.pulls.known) {
+		r := p.pulls.known[number]
+		if !r.awaits(p.k.Stack) {
 			continue
 		}
-		for _, run := range p.runs {
-			if slices.Contains(run.Pulls, r.Number) || !slices.Contains(run.Arrived, r.MergeCommit) && run.Commit.ID != r.MergeCommit {
-				continue
-			}
-			if !slices.ContainsFunc(r.Plans, func(x pullPlan) bool { return x.Stack == p.k.Stack }) {
-				continue
-			}
-			run.Pulls = append(run.Pulls, r.Number)
+		run, err := p.runBroughtBy(ctx, r.MergeCommit)
+		if err != nil {
+			return err
+		}
+		if run == nil {
+			continue
+		}
+		if !slices.Contains(run.Pulls, number) {
+			run.Pulls = append(run.Pulls, number)
 			slices.Sort(run.Pulls)
 			run.Approved = append(run.Approved, r.Approved...)
 			run.Overrides = append(run.Overrides, r.Overrides...)
 		}
+		p.put(runKey(p.k, run.Commit.ID), record(runKey(p.k, run.Commit.ID), *run))
+		r.attached(p.k.Stack)
 	}
+	return nil
+}
+
+// runBroughtBy finds the run that a commit has begun, among the open ones and those that
+// are just over.
+func (p *stackPass) runBroughtBy(ctx context.Context, commit string) (*runRecord, error) {
+	brought := func(run *runRecord) bool { return run.Commit.ID == commit || slices.Contains(run.Arrived, commit) }
+	for _, run := range p.runs {
+		if brought(run) {
+			return run, nil
+		}
+	}
+	for _, recent := range slices.Backward(p.s.Recent) {
+		run, err := remember[runRecord](ctx, p, runKey(p.k, recent))
+		if err != nil || brought(&run) {
+			return &run, err
+		}
+	}
+	return nil, nil //nolint:nilnil // there is none yet
 }
 
 // run is the order of a pass: what runs is looked at first, since it may have freed what
@@ -157,7 +180,9 @@ func (p *stackPass) run(ctx context.Context) error {
 	if err := p.arrive(ctx); err != nil {
 		return err
 	}
-	p.attach()
+	if err := p.attach(ctx); err != nil {
+		return err
+	}
 	if p.folder == nil {
 		return nil
 	}
@@ -311,11 +336,14 @@ func (p *stackPass) begin(ctx context.Context) (bool, error) {
 	o := folderOf(tree, p.c)
 	same := o.Digest == p.s.Files
 	moved := same && p.s.Commit.ID != ""
-	first := p.s.Commit.ID == ""
+	first, before := p.s.Commit.ID == "", p.s.Commit.ID
 	p.s.Commit, p.s.Files = tree.Commit, o.Digest
 	p.folder = &o
-	if moved {
-		return true, nil // another commit with the same files asks for nothing
+	if moved { // another commit with the same files asks for nothing
+		if p.s.Settled == before {
+			p.s.Settled = tree.Commit.ID
+		}
+		return true, nil
 	}
 	p.supersede(tree.Commit)
 	run := &runRecord{Commit: tree.Commit, Files: o.Digest, Phase: Waiting, Began: p.now(), Arrived: p.s.Arrived}
