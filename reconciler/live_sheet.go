@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -39,6 +40,9 @@ func (f *follower) mergedSheet(ctx context.Context, r *pullRecord) (render.Sheet
 			return out, err
 		}
 		out.Stacks = append(out.Stacks, sheet)
+		if p.Digest != "" && run.Digest != "" && p.Digest != run.Digest {
+			out.Remarks = append(out.Remarks, fmt.Sprintf("Stack %s was planned again at the merge as %s. That is another plan than %s, which stood here before: what it depends on has changed in between.", p.Stack, planning.ShortDigest(run.Digest), planning.ShortDigest(p.Digest)))
+		}
 		if run.Ended.IsZero() {
 			over = false
 			for _, w := range run.Waits {

@@ -151,6 +151,9 @@ func (c *comment) blockers() {
 		c.para("Waits for:")
 		c.items(waits)
 	}
+	for _, r := range c.s.Remarks {
+		c.para(prose(r))
+	}
 }
 
 // mostNotices is how many lines of one kind are shown.

@@ -189,7 +189,7 @@ func (c *comment) approval() {
 		c.para("**To apply:** mend what is denied, or have it lifted; then what follows.")
 	}
 	if a.Mode == ByMerge {
-		c.para("**To apply:** merge. The plan is made again on the merged commit and goes on only if it is this one.")
+		c.para("**To apply:** merge. The merged commit is planned and judged again; this comment says so when that is another plan than this one.")
 	} else {
 		c.para("**To apply:** somebody allowed approves the digest, and the pull request is merged.")
 	}

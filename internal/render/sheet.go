@@ -24,6 +24,7 @@ type Sheet struct {
 	Conflicts []Notice // files that cannot be merged into the base
 	Refused   []Notice // watched files that are not read, each with its reason
 	Waiting   []string // what an apply waits for: a dependency, a freeze, a limit; a sentence each
+	Remarks   []string // what a reader should know besides, a sentence each
 	History   []Push   // earlier pushes, newest first
 	Over      Over     // of a pull request that is superseded or closed
 }
