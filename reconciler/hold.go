@@ -18,7 +18,7 @@ import (
 func (p *stackPass) holds(ctx context.Context, run *runRecord) ([]Wait, error) {
 	var out []Wait
 	if s := p.s.Suspended; s != nil {
-		out = append(out, Wait{For: ForPerson, What: fmt.Sprintf("suspended by %s at %s: %s. Go on with: sluice reconcile continue %s", inert(s.Who), stamp(s.At), inert(s.Reason), p.k)})
+		out = append(out, Wait{For: ForPerson, What: fmt.Sprintf("suspended by %s at %s: %s. Go on with: sluice reconcile resume %s", inert(s.Who), stamp(s.At), inert(s.Reason), p.k)})
 	}
 	switch {
 	case p.gitErr != nil:
@@ -122,7 +122,7 @@ func (p *stackPass) shrinkage(run *runRecord) (Wait, bool) {
 	if left > 0 && gone*100 <= p.config.Prune.MostShrink*bound {
 		return Wait{}, false
 	}
-	return Wait{For: ForPrune, What: fmt.Sprintf("this commit takes away %d of %d things, more than prune.max_shrink_percent = %d allows; nothing is deleted. If it is meant, approve the plan: /sluice approve %s",
+	return Wait{For: ForPrune, What: fmt.Sprintf("this commit takes away %d of %d things, more than prune { most_shrink = %d } allows; nothing is deleted. If it is meant, approve the plan: /sluice approve %s",
 		gone, bound, p.config.Prune.MostShrink, planning.ShortDigest(run.Digest))}, true
 }
 
@@ -174,5 +174,5 @@ func (r *Reconciler) slot(ctx context.Context) (Wait, bool, error) {
 	if n < most {
 		return Wait{}, false, nil
 	}
-	return Wait{For: ForSlot, What: fmt.Sprintf("%d rollouts are under way, and limits.concurrent_rollouts is %d", n, most)}, true, nil
+	return Wait{For: ForSlot, What: fmt.Sprintf("%d rollouts are under way, and limits { rollouts = %d } allows no more", n, most)}, true, nil
 }

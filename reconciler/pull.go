@@ -27,6 +27,7 @@ type pullRecord struct {
 	MergeCommit string
 	UpdatedAt   time.Time // as the forge has it
 	Plans       []pullPlan
+	Verdict     string // headline of the plan that is shown
 	Approved    []approval
 	Overrides   []override
 	Reviewed    []string // "author commit" of the reviews that were taken in
@@ -70,6 +71,7 @@ type pullMemory struct {
 	plans  map[int]*pullPlanned
 	base   string
 	looks  int
+	at     string // commit of the followed ref at the last look
 }
 
 // pullPlanned is the newest plan of an open pull request.
@@ -87,10 +89,11 @@ type stackPlanned struct {
 }
 
 // lookAtPulls asks the forge what is new: pull requests that opened, moved or ended, and
-// what people say on them. Webhooks only make it come sooner.
+// what people say on them. Webhooks only make it come sooner, and so does a commit on the
+// followed ref, which may be a merge: the run that it begins is to know its pull request.
 func (f *follower) lookAtPulls(ctx context.Context) error {
 	hinted := f.wasHinted()
-	if !hinted && f.now().Before(f.pulls.next) {
+	if !hinted && f.now().Before(f.pulls.next) && f.pulls.at == f.source.Now.Commit {
 		return nil
 	}
 	if err := f.loadPulls(ctx); err != nil {
@@ -125,7 +128,7 @@ func (f *follower) lookAtPulls(ctx context.Context) error {
 	if err := f.listenToMerged(ctx, hinted); err != nil {
 		return f.noteForge(err)
 	}
-	f.pulls.looked, f.pulls.next = began, began.Add(f.config.Forge.Interval)
+	f.pulls.looked, f.pulls.next, f.pulls.at = began, began.Add(f.config.Forge.Interval), f.source.Now.Commit
 	return f.noteForge(nil)
 }
 
@@ -347,14 +350,20 @@ func (f *follower) planStacks(ctx context.Context, tree gitsource.Snapshot, out 
 }
 
 // takeIn makes a plan the one that the record stands for. An approval of another digest
-// is void by itself, since it names its digest.
+// is void by itself, since it names its digest. When the followed ref alone has moved and
+// has the change already, the plan that was shown stays on record: it was merged, and the
+// forge has not said so yet.
 func (f *follower) takeIn(r *pullRecord, p *pullPlanned) {
+	if r.Head == p.head && p.conflict == nil && len(p.stacks) == 0 {
+		r.Base, r.Again = p.base, false
+		return
+	}
 	if r.Head != "" && r.Head != p.head {
 		old := ""
 		for _, s := range r.Plans {
 			old = s.Digest
 		}
-		r.History = append(r.History, pushed{Commit: r.Head, Digest: old, At: f.now()})
+		r.History = append(r.History, pushed{Commit: r.Head, Digest: old, At: f.now(), Verdict: r.Verdict})
 		if n := len(r.History); n > 30 {
 			r.History = slices.Delete(r.History, 0, n-30)
 		}

@@ -145,6 +145,8 @@ func TestThirtyPushesAreOneComment(t *testing.T) {
 	require.NoError(t, w.pass())
 	require.Len(t, f.Comments(c.number), 1)
 	require.Contains(t, c.comment(), "40")
+	_, earlier, _ := strings.Cut(c.comment(), "Earlier pushes (30 plans")
+	require.Equal(t, 20, strings.Count(earlier, "1 rollout, 1 created"), "each with its verdict, bounded")
 }
 
 // A parked rollout is cancelled by a comment of somebody who may, taken back by another,
@@ -328,4 +330,100 @@ func TestAPullRequestThatIsMergedUnseenIsFollowed(t *testing.T) {
 	w.until("it ends", 4*time.Hour, w.phase(InStep))
 	w.passes(2*time.Minute, time.Minute)
 	require.Contains(t, c.comment(), "completed")
+}
+
+// A merge reaches Git before the forge tells it, or the forge is looked at more seldom:
+// the comment of the pull request follows what it brought all the same.
+func TestAMergeThatTheForgeTellsLateIsFollowed(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	merged := git.push("main", "Merge canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	require.NoError(t, w.pass())
+	f.Merge(c.number, merged)
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.Contains(t, c.comment(), w.all("chat")[0].ID)
+	word := f.Say(c.number, "ann", "/sluice cancel it is late")
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.Contains(t, f.Signs(word), forge.Done)
+	require.Equal(t, engineclient.StateCanceled, w.all("chat")[0].State)
+}
+
+// The run of a merge is over before the forge tells the merge: its comment says what came
+// of it, and that can be taken back.
+func TestAMergeThatTheForgeTellsAfterItsRunIsOver(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	merged := git.push("main", "Merge canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	w.until("it ends", 4*time.Hour, w.phase(InStep))
+	f.Merge(c.number, merged)
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.Contains(t, c.comment(), w.all("chat")[0].ID)
+	require.Contains(t, c.comment(), "completed")
+	f.Say(c.number, "ann", "/sluice reverse it was late")
+	w.advance(time.Minute)
+	w.until("the reverse is made", 10*time.Minute, func() bool { return len(w.all("chat")) == 2 })
+}
+
+// A commit on the followed ref makes the forge be looked at, whatever its interval is:
+// the run of a merge knows its pull request from the beginning.
+func TestAMergeIsAskedAfterWhenGitHasMoved(t *testing.T) {
+	w, git, f := reviewed(t)
+	w.r.followers[0].config.Forge.Interval = time.Hour
+	w.advance(time.Hour)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	c.merge()
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.Contains(t, c.comment(), w.all("chat")[0].ID)
+}
+
+// F5: while the followed branch is gone the comments of open pull requests stay as they are.
+func TestAnOpenPullRequestKeepsItsCommentWhileTheBranchIsGone(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	plan := c.comment()
+	main := git.heads["refs/heads/main"]
+	delete(git.heads, "refs/heads/main")
+	w.advance(time.Minute)
+	_ = w.pass()
+	require.Equal(t, plan, c.comment())
+	require.Len(t, f.Comments(c.number), 1)
+	git.heads["refs/heads/main"] = main
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.Equal(t, plan, c.comment())
+}
+
+// A rollout that has moved nothing cannot be taken back: that is said, and what a person
+// has decided before still stands.
+func TestNothingIsTakenBackOfARolloutThatMovedNothing(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	c.merge()
+	w.advance(time.Second)
+	require.NoError(t, w.pass())
+	require.Len(t, w.all("chat"), 1)
+	f.Say(c.number, "ann", "/sluice cancel too early")
+	w.r.followers[0].lookSoon()
+	require.NoError(t, w.pass())
+	no := f.Say(c.number, "ann", "/sluice reverse nobody needs it")
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.NoError(t, w.pass())
+	require.Contains(t, f.Signs(no), forge.Denied)
+	require.Contains(t, f.Comments(c.number)[len(f.Comments(c.number))-1].Body, "there is nothing to take back")
+	require.Len(t, w.all("chat"), 1)
+	require.Contains(t, w.stack("models", "prod").Waits[0].What, "cancelled by ann")
 }

@@ -57,7 +57,7 @@ func (f *follower) reportPull(ctx context.Context, r *pullRecord) error {
 	case forge.IsClosed:
 		sheet = f.closedSheet(r)
 	}
-	if err == nil && (len(sheet.Stacks) > 0 || r.Body != "" || len(sheet.Conflicts) > 0) {
+	if err == nil && sheet.Marker != (render.Marker{}) && (len(sheet.Stacks) > 0 || r.Body != "" || len(sheet.Conflicts) > 0) {
 		err = f.publish(ctx, r, sheet)
 	}
 	if err == nil && r.State == forge.IsOpen {
@@ -133,6 +133,9 @@ func (f *follower) revision(r *pullRecord, commit string) render.Revision {
 	return render.Revision{Repository: f.config.Name, Commit: commit, Branch: r.HeadRef, Base: refName(f.source.Now.Ref), BaseCommit: r.Base, URL: r.URL}
 }
 
+// longestVerdict bounds what is kept of a headline, in characters.
+const longestVerdict = 200
+
 // openSheet plans an open pull request and shows the plan.
 func (f *follower) openSheet(ctx context.Context, r *pullRecord) (render.Sheet, error) {
 	at := slices.IndexFunc(f.pulls.open, func(pr forge.PullRequest) bool { return pr.Number == r.Number })
@@ -160,6 +163,7 @@ func (f *follower) openSheet(ctx context.Context, r *pullRecord) (render.Sheet, 
 		h := r.History[i]
 		out.History = append(out.History, render.Push{Commit: h.Commit, Digest: h.Digest, At: h.At, Verdict: h.Verdict})
 	}
+	r.Verdict = clip(out.Headline(), longestVerdict)
 	return out, nil
 }
 

@@ -32,6 +32,9 @@ func (p *stackPass) reverse(ctx context.Context, a *askRecord) error {
 	if !engineclient.Terminal(live.State) {
 		return p.control(ctx, a, r) // and go on when it is CANCELED
 	}
+	if carried(live) == 100 {
+		return refusef("rollout %s serves nothing on its target: there is nothing to take back", r.ID)
+	}
 	p.decided(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Reverse, Rollout: r.ID, Who: a.Who, Reason: a.Reason, At: a.At})
 	made, err := p.takeBack(ctx, a, r, live)
 	if err != nil {
