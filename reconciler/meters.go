@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
 )
 
 // meters are what the reconciler tells of itself. Labels are names of the configuration
@@ -47,7 +49,9 @@ func newMeters() *meters {
 		reports:   counter("forge_writes_total", "Comments and statuses sent to forges.", "repository", "kind"),
 		hooks:     counter("webhook_deliveries_total", "Webhook deliveries, by outcome.", "repository", "outcome"),
 	}
-	m.registry.MustRegister(m.standingBy, m.passes, m.seconds, m.lastGood, m.stacks, m.underWay, m.parkedFor, m.writes, m.reports, m.hooks)
+	n, help := name("abandoned_git_calls", "Git calls that hang past their deadline and were left alone.")
+	abandoned := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: n, Help: help}, func() float64 { return float64(gitsource.Abandoned()) })
+	m.registry.MustRegister(abandoned, m.standingBy, m.passes, m.seconds, m.lastGood, m.stacks, m.underWay, m.parkedFor, m.writes, m.reports, m.hooks)
 	return m
 }
 

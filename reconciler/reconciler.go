@@ -80,12 +80,13 @@ func New(c Config, p Parts) (*Reconciler, error) {
 	host, _ := os.Hostname()
 	r.ledger = &ledger{Journal: p.Journal, now: r.now, who: journal.Holder{ID: token(), Host: host, PID: os.Getpid(), Since: r.now()}}
 	r.outbox = r.newOutbox(p.Out)
+	slots := make(chan struct{}, cmp.Or(c.Limits.Fetches, 4))
 	for _, rc := range c.Repositories {
 		remote, ok := p.Remotes[rc.Name]
 		if !ok {
 			return nil, fmt.Errorf("repository %s has no remote", rc.Name)
 		}
-		f := &follower{Reconciler: r, config: rc, remote: remote, forge: p.Forges[rc.Name], wake: make(chan struct{}, 1), memory: map[string]*stackMemory{}, shown: map[string]*shownRollout{}}
+		f := &follower{Reconciler: r, config: rc, remote: fetching{remote, slots}, forge: p.Forges[rc.Name], wake: make(chan struct{}, 1), memory: map[string]*stackMemory{}, shown: map[string]*shownRollout{}}
 		f.log = r.log.With("repository", rc.Name)
 		r.followers = append(r.followers, f)
 	}
