@@ -148,9 +148,19 @@ type ForgeConfig struct {
 	Token         Secret
 	App           *AppConfig
 	WebhookSecret Secret
+	Forks         ForkMode
 	Interval      time.Duration // between two looks at open pull requests; default the repository's
 	Permissions   Permissions
 }
+
+// ForkMode is what is done with pull requests that come from forks.
+type ForkMode string
+
+// Ask plans one when somebody who may write asks for it, head by head; Plan plans all.
+const (
+	AskForForks ForkMode = "ask"
+	PlanForks   ForkMode = "plan"
+)
 
 // ForgeKind names an adaptor.
 type ForgeKind string

@@ -151,7 +151,7 @@ func (d *decoder) forge(of *scope, r RepositoryConfig) *ForgeConfig {
 	}
 	out := &ForgeConfig{
 		Kind: ForgeKind(s.label), URL: s.text("url"), Repository: cmp.Or(s.text("repository"), pathOf(r.URL)),
-		Token: s.secret("token"), WebhookSecret: s.secret("webhook_secret"), App: d.app(s.one("github_app")),
+		Token: s.secret("token"), WebhookSecret: s.secret("webhook_secret"), Forks: choice[ForkMode](s, "forks"), App: d.app(s.one("github_app")),
 		Interval: cmp.Or(s.span("interval"), r.Interval),
 	}
 	out.Permissions = d.permissions(s.one("permissions"))

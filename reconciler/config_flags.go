@@ -45,6 +45,7 @@ func FromFlags(f Flags) (Config, declaration.Diagnostics) {
 		forge := *f.Forge
 		forge.Repository = cmp.Or(forge.Repository, pathOf(f.URL))
 		forge.Interval = cmp.Or(forge.Interval, r.Interval)
+		forge.Forks = cmp.Or(forge.Forks, AskForForks)
 		if forge.Permissions == nil {
 			forge.Permissions = d.permissions(nil)
 		}

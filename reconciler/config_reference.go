@@ -119,6 +119,7 @@ var Reference = []Block{
 		{Name: "repository", Type: TextType, Doc: "owner/name; without it the path of the repository's url"},
 		{Name: "token", Type: SecretType, Doc: "a token that may write comments and statuses"},
 		{Name: "webhook_secret", Type: SecretType, Doc: "the key of webhook signatures; without it no webhook is taken"},
+		{Name: "forks", Type: TextType, Default: "ask", Choices: []string{string(AskForForks), string(PlanForks)}, Doc: "pull requests from forks: ask plans one when somebody who may write says /sluice plan, since a plan tells values of variables and of the engine; plan plans all"},
 		{Name: "interval", Type: SpanType, Doc: "between two looks at open pull requests; without it the repository's"},
 	}},
 	appBlock("repository.forge.github_app"),

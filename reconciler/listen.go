@@ -98,8 +98,7 @@ func (f *follower) obey(ctx context.Context, r *pullRecord, c forge.Comment, com
 		r.answer(c, "", forge.Done)
 		r.Answers[len(r.Answers)-1].Lines = CommandHelp()
 	case command.Verb == Replan && r.State == forge.IsOpen:
-		r.Again = true
-		r.answer(c, "", forge.Done)
+		return f.planAgain(ctx, r, c)
 	case command.Verb == Approve && r.State == forge.IsOpen:
 		f.approveOpen(r, c, command)
 	case command.Verb == Override:
@@ -107,6 +106,25 @@ func (f *follower) obey(ctx context.Context, r *pullRecord, c forge.Comment, com
 	default:
 		f.handOn(r, c, command, b)
 	}
+	return nil
+}
+
+// planAgain makes the plan of an open pull request anew. That of a fork takes somebody who
+// may write, who vouches for the head that is there now.
+func (f *follower) planAgain(ctx context.Context, r *pullRecord, c forge.Comment) error {
+	if r.Fork && f.config.Forge.Forks != PlanForks {
+		allowed, err := Granted(ctx, []Grant{{Role: forge.Write}}, Person{Name: c.Author, Door: AtForge}, f.forge)
+		if err != nil {
+			return err
+		}
+		if !allowed.OK {
+			r.answer(c, "The pull request comes from a fork; its plan takes somebody who may write.", forge.Denied)
+			return nil
+		}
+		r.Vouched = r.Now
+	}
+	r.Again = true
+	r.answer(c, "", forge.Done)
 	return nil
 }
 

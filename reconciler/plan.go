@@ -31,6 +31,7 @@ type planned struct {
 	verdict policy.Verdict
 	digest  string // of the plan; empty when there is none
 	at      time.Time
+	problem string // why there is no plan, where it is not the files
 
 	known bool   // it was made in an earlier pass
 	waits []Wait // of an apply

@@ -44,6 +44,9 @@ type pullRecord struct {
 	Opened      time.Time
 	Over        time.Time // closed, or all that it brought is over
 	Again       bool      // plan it anew
+	Fork        bool      // the head is in another repository
+	Vouched     string    // head of a fork that somebody who may write wants to be planned
+	Now         string    // head as the forge has it
 }
 
 // pullPlan is what a pull request would do to one stack.
@@ -230,6 +233,7 @@ func (f *follower) lookAt(ctx context.Context, pr forge.PullRequest) error {
 	}
 	news := !r.UpdatedAt.Equal(pr.UpdatedAt) || r.State != pr.State
 	r.Title, r.Author, r.URL, r.HeadRef, r.State = pr.Title, pr.Author, pr.URL, pr.HeadRef, pr.State
+	r.Fork, r.Now = pr.Fork, pr.Head
 	if pr.State == forge.IsMerged {
 		r.MergeCommit = pr.MergeCommit
 	}
@@ -319,7 +323,7 @@ func (f *follower) planPull(ctx context.Context, r *pullRecord, pr forge.PullReq
 	case err != nil:
 		return nil, fmt.Errorf("merge %s into %s for the plan: %w", short(pr.Head), short(f.source.Now.Commit), err)
 	default:
-		if err := f.planStacks(ctx, tree, out); err != nil {
+		if err := f.planStacks(ctx, tree, out, f.trustOf(r, pr)); err != nil {
 			return nil, err
 		}
 	}
@@ -328,8 +332,25 @@ func (f *follower) planPull(ctx context.Context, r *pullRecord, pr forge.PullReq
 	return out, nil
 }
 
+// trust says whether a pull request's files may be planned.
+type trust string
+
+const (
+	trusted  trust = "trusted"
+	stranger trust = "stranger"
+)
+
+// trustOf is whether a pull request is of the repository itself, or somebody who may write
+// has asked for the plan of this very head.
+func (f *follower) trustOf(r *pullRecord, pr forge.PullRequest) trust {
+	if !pr.Fork || f.config.Forge.Forks == PlanForks || r.Vouched == pr.Head {
+		return trusted
+	}
+	return stranger
+}
+
 // planStacks plans the stacks whose files the merge would change.
-func (f *follower) planStacks(ctx context.Context, tree gitsource.Snapshot, out *pullPlanned) error {
+func (f *follower) planStacks(ctx context.Context, tree gitsource.Snapshot, out *pullPlanned, trust trust) error {
 	for _, c := range f.config.Stacks {
 		before, after := folderOf(*f.tree, c), folderOf(tree, c)
 		if before.Digest == after.Digest {
@@ -340,9 +361,11 @@ func (f *follower) planStacks(ctx context.Context, tree gitsource.Snapshot, out 
 		if err != nil {
 			return err
 		}
-		plan, err := f.planFolder(ctx, c, after, s)
-		if err != nil {
-			return err
+		plan := &planned{folder: after, problem: "This pull request comes from a fork. Its plan would tell values of variables and of the engine, so it is made when somebody who may write asks for it: /sluice plan"}
+		if trust == trusted {
+			if plan, err = f.planFolder(ctx, c, after, s); err != nil {
+				return err
+			}
 		}
 		out.stacks = append(out.stacks, stackPlanned{c: c, plan: plan, diff: diffOf(before, after)})
 	}

@@ -427,3 +427,30 @@ func TestNothingIsTakenBackOfARolloutThatMovedNothing(t *testing.T) {
 	require.Len(t, w.all("chat"), 1)
 	require.Contains(t, w.stack("models", "prod").Waits[0].What, "cancelled by ann")
 }
+
+// A pull request from a fork is planned when somebody who may write asks for it, and only
+// the head that they saw.
+func TestAForkIsPlannedWhenSomebodyVouchesForIt(t *testing.T) {
+	w, git, f := reviewed(t)
+	head := git.pushOn("refs/pull/fork/head", git.heads["refs/heads/main"], "fork", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	n := f.OpenPullRequest(forgetest.Opening{Author: "zoe", Title: "fork", Head: head, HeadRef: "fork", Base: git.heads["refs/heads/main"], Fork: true})
+	c := &change{w, git, f, n, "fork"}
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.Contains(t, c.comment(), "comes from a fork")
+	require.NotContains(t, c.comment(), "sluice_rollout.r` ")
+	say := func(who string) string {
+		f.Say(n, who, "/sluice plan")
+		w.advance(time.Minute)
+		require.NoError(t, w.pass())
+		return c.comment()
+	}
+	require.Contains(t, say("zoe"), "comes from a fork")
+	require.NotContains(t, say("ann"), "comes from a fork")
+	require.Contains(t, c.comment(), "sluice_rollout.r")
+	head = git.pushOn("refs/pull/fork/head", head, "another", map[string]string{"prod/main.tf": canaryHouse("chat", 90, 100)})
+	f.Push(n, head)
+	w.advance(time.Minute)
+	require.NoError(t, w.pass())
+	require.Contains(t, c.comment(), "comes from a fork")
+}

@@ -19,7 +19,7 @@ const mostDiff = 100 << 10
 
 // stackSheet is a plan as a comment shows it.
 func (f *follower) stackSheet(ctx context.Context, c StackConfig, p *planned, diff string, given []override) render.StackSheet {
-	out := render.StackSheet{Name: c.Name, Policy: p.verdict, Diff: diff}
+	out := render.StackSheet{Name: c.Name, Problem: p.problem, Policy: p.verdict, Diff: diff}
 	for _, d := range p.diags {
 		var text bytes.Buffer
 		_ = declaration.Diagnostics{d}.Render(&text)

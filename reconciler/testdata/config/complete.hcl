@@ -55,6 +55,7 @@ repository "models" {
     repository         = "acme/ml/models"
     token_env          = "SLUICE_TEST_KEY"
     webhook_secret_env = "SLUICE_TEST_KEY"
+    forks              = "plan"
     interval           = "20s"
 
     permissions {
