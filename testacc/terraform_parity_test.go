@@ -168,6 +168,7 @@ func parityFolders(t *testing.T) map[string]parityFolder {
 		"canary-regression": {vars: []string{"-var=window=1s"}},
 		"circuit-breaker":   {vars: []string{"-var=window=1s"}},
 		"gates":             {vars: []string{"-var=window=1s"}},
+		"reconcile/prod":    {vars: []string{"-var=window=1s"}},
 		"rehearse":          {waits: true},
 		"resources":         {waits: true},
 	} {
