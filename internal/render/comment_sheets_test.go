@@ -155,6 +155,21 @@ func canceledSheet(t *testing.T) Sheet {
 	return s
 }
 
+// takenBackSheet is a cancelled rollout whose way back is completed.
+func takenBackSheet(t *testing.T) Sheet {
+	s := canceledSheet(t)
+	back := &s.Stacks[0].Rollouts[1]
+	r := demo(t)
+	r.ID, r.Spec.Source, r.Spec.Target = "rol_2", "dep_b", "dep_a"
+	r.State, r.Percent, r.CompletedAt, r.Step, r.Phase = rollout.Completed, 100, started.Add(20*time.Minute), 2, ""
+	for i := range r.Steps {
+		r.Steps[i] = rollout.StepRecord{State: rollout.StepPassed, StartedAt: started.Add(13 * time.Minute), CompletedAt: started.Add(20 * time.Minute)}
+	}
+	back.Run.Rollout = wire.RolloutToAPI(r)
+	back.Run.Requests, back.Run.NonOK = ptr(int64(127)), ptr(int64(0))
+	return s
+}
+
 func completedSheet(t *testing.T) Sheet {
 	r := demo(t)
 	r.State, r.Percent, r.CompletedAt, r.Step, r.Phase = rollout.Completed, 100, started.Add(25*time.Minute), 2, ""

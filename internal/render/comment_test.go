@@ -42,7 +42,7 @@ func TestTheCommentOfAPullRequest(t *testing.T) {
 		"first_plan": planSheet(), "policy_denial": deniedSheet(), "infeasible": infeasibleSheet(), "hcl_error": invalidSheet(),
 		"conflict": conflictSheet(), "drift_beside_change": driftSheet(), "approval_by_digest": digestSheet(),
 		"live_mid_soak": soakingSheet(t), "parked_by_regression": parkedSheet(t, rollout.MetricRegression),
-		"parked_by_capacity": parkedSheet(t, rollout.CapacityExhausted), "canceled_and_reverse_running": canceledSheet(t),
+		"parked_by_capacity": parkedSheet(t, rollout.CapacityExhausted), "canceled_and_reverse_running": canceledSheet(t), "canceled_and_taken_back": takenBackSheet(t),
 		"completed_receipt": completedSheet(t), "superseded": supersededSheet(), "closed": closedSheet(),
 		"hostile_plan": hostileSheet(t, hostileName, Planned), "hostile_live": hostileSheet(t, hostileName, Following),
 	} {

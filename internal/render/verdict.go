@@ -176,7 +176,7 @@ func (s Sheet) fit() string {
 
 // runHeadline tells the rollout that needs a person first, then the one that runs.
 func (s Sheet) runHeadline() string {
-	runs := s.runs()
+	runs := notTakenBack(s.runs())
 	switch len(runs) {
 	case 0:
 		return s.beforeRuns()
@@ -204,6 +204,16 @@ func (s Sheet) runHeadline() string {
 		return runHeadline(first) + " · " + text
 	}
 	return glyphOf(first) + " " + text
+}
+
+// notTakenBack leaves out the rollouts that another one has taken back by now: that one
+// tells where things stand.
+func notTakenBack(runs []RolloutSheet) []RolloutSheet {
+	return slices.DeleteFunc(slices.Clone(runs), func(r RolloutSheet) bool {
+		return slices.ContainsFunc(runs, func(back RolloutSheet) bool {
+			return back.Reverses != "" && back.Reverses == r.Run.Rollout.ID && back.condition() == "completed"
+		})
+	})
 }
 
 // beforeRuns is the headline while the engine has none of the rollouts: what is waited
@@ -293,6 +303,9 @@ func runHeadline(r RolloutSheet) string {
 	case "paused by hand":
 		return fmt.Sprintf("%s is paused by hand at %d %%", lead, percent)
 	case "completed":
+		if r.Reverses != "" {
+			return fmt.Sprintf("✓ %s: taken back%s%s", of, took(ro), answered(*r.Run))
+		}
 		return fmt.Sprintf("%s: completed%s%s", lead, took(ro), answered(*r.Run))
 	case "canceled":
 		return fmt.Sprintf("%s: canceled at %d/%d (source/target)%s", lead, 100-percent, percent, took(ro))
