@@ -78,6 +78,9 @@ func (f *follower) planFolder(ctx context.Context, c StackConfig, o folder, s st
 	if out.changes, out.diags, err = f.live.plan(ctx, load, options, past); err != nil || out.diags.HasErrors() {
 		return out, err
 	}
+	if out.changes, err = LookAhead(ctx, f.engine, out.changes); err != nil {
+		return out, err
+	}
 	out.digest = out.changes.Digest()
 	return out, f.judge(ctx, out)
 }

@@ -156,7 +156,7 @@ func (f *follower) openSheet(ctx context.Context, r *pullRecord) (render.Sheet, 
 		out.Refused = append(out.Refused, render.Notice{Path: no.Path, Reason: no.Reason})
 	}
 	for _, s := range plan.stacks {
-		out.Stacks = append(out.Stacks, f.stackSheet(ctx, s.c, s.plan, s.diff, r.Overrides))
+		out.Stacks = append(out.Stacks, f.stackSheet(s.c, s.plan, s.diff, r.Overrides))
 	}
 	f.sheetApproval(&out, r)
 	for i := len(r.History) - 1; i >= 0; i-- {

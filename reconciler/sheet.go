@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ import (
 const mostDiff = 100 << 10
 
 // stackSheet is a plan as a comment shows it.
-func (f *follower) stackSheet(ctx context.Context, c StackConfig, p *planned, diff string, given []override) render.StackSheet {
+func (f *follower) stackSheet(c StackConfig, p *planned, diff string, given []override) render.StackSheet {
 	out := render.StackSheet{Name: c.Name, Problem: p.problem, Policy: p.verdict, Diff: diff}
 	for _, d := range p.diags {
 		var text bytes.Buffer
@@ -42,7 +41,7 @@ func (f *follower) stackSheet(ctx context.Context, c StackConfig, p *planned, di
 	}
 	for i := range out.Rollouts {
 		if ch, ok := p.changes.Find(out.Rollouts[i].Address); ok {
-			f.lookAhead(ctx, ch, &out.Rollouts[i])
+			showAhead(ch, &out.Rollouts[i])
 		}
 	}
 	for _, ch := range p.changes.Pending() {
@@ -80,19 +79,16 @@ func (f *follower) driftEffect(c planning.Change) string {
 	return "It is reported and left."
 }
 
-// lookAhead adds what the engine says of a planned rollout now.
-func (f *follower) lookAhead(ctx context.Context, c planning.Change, out *render.RolloutSheet) {
-	if c.EndpointID == "" || c.Digest == "" || c.Spec == nil || c.Action == planning.NoOp {
-		return
-	}
-	preview, err := f.engine.PreviewRollout(ctx, c.EndpointID, *c.Spec)
-	if err != nil {
+// showAhead adds what the engine said of a planned rollout when the plan was made.
+func showAhead(c planning.Change, out *render.RolloutSheet) {
+	a := c.Ahead
+	if a == nil || a.Refused != "" {
 		return // it is not known then whether it fits
 	}
-	out.Journey = planning.OnPreview(*c.Spec, preview)
+	out.Journey = a.Journey()
 	out.Journey.Findings, out.Journey.Digest = slices.Concat(out.Journey.Findings, c.Findings), c.Digest
-	out.Live.Warnings = preview.Warnings
-	if x := preview.Sluice; x != nil {
+	out.Live.Warnings, out.Live.Loads, out.Live.Cost, out.Live.FreeGPUs = a.Preview.Warnings, a.Loads(), a.Cents(), a.FreeGPUs()
+	if x := a.Preview.Sluice; x != nil {
 		out.Live.Fit = render.Fits
 		if !x.Feasible {
 			out.Live.Fit, out.Live.Shortfall = render.Short, x.Shortfall

@@ -64,7 +64,7 @@ func newStage(t *testing.T) *stage {
 	disk, err := store.OpenMemory(t.Context())
 	require.NoError(t, err)
 	clock := func() time.Time { return w.now }
-	w.fleet, err = simulated.New(simulated.Config{Now: clock, Pools: []fleet.Pool{{Hardware: rollout.Hardware{ID: "1xgpu", Name: "GPU", GPUType: "h100", GPUCount: 1, Capacity: 2000}}}})
+	w.fleet, err = simulated.New(simulated.Config{Now: clock, Pools: []fleet.Pool{{Hardware: rollout.Hardware{ID: "1xgpu", Name: "GPU", GPUType: "h100", GPUCount: 1, PriceCentsPerHour: 250, Capacity: 2000}}}})
 	require.NoError(t, err)
 	serving := func(id, model string) rollout.ServingConfig {
 		return fleet.WithDefaults(rollout.ServingConfig{ID: id, Name: id, Models: []string{model}, Hardware: "1xgpu", Simulated: rollout.SimulatedServing{ColdStart: 30 * time.Second}})

@@ -112,6 +112,13 @@ type preview struct {
 
 func previewIn(t *testing.T, plan []byte) preview {
 	t.Helper()
+	var p preview
+	require.NoError(t, json.Unmarshal(previewValues(t, plan), &p))
+	return p
+}
+
+func previewValues(t *testing.T, plan []byte) json.RawMessage {
+	t.Helper()
 	var read struct {
 		PriorState struct {
 			Values struct {
@@ -127,13 +134,11 @@ func previewIn(t *testing.T, plan []byte) preview {
 	require.NoError(t, json.Unmarshal(plan, &read))
 	for _, r := range read.PriorState.Values.RootModule.Resources {
 		if r.Type == "sluice_rollout_preview" {
-			var p preview
-			require.NoError(t, json.Unmarshal(r.Values, &p))
-			return p
+			return r.Values
 		}
 	}
 	t.Fatal("the plan keeps no preview")
-	return preview{}
+	return nil
 }
 
 // saidAt is who said each remark, of what.
@@ -271,6 +276,75 @@ func TestPolicyRulesOnRealPlans(t *testing.T) {
 		require.Equal(t, []string{"on-call"}, v.Remarks[0].Override)
 		require.Empty(t, judge(t, keeps, "", friday.Add(-time.Minute)).Remarks)
 	})
+}
+
+// One folder at one standing engine, planned by terraform and by sluice plan: the same
+// live facts under the same names, so that one policy says the same of both, also of what
+// a rollout costs and of who approved it.
+func TestOnePolicyJudgesLiveFactsAtBothDoors(t *testing.T) {
+	t.Parallel()
+	rules := policyOfExamples(t)
+	raw, err := os.ReadFile(filepath.Join("..", "examples", "policy", "rego", "data.json"))
+	require.NoError(t, err)
+	asked := map[string]string{
+		"named source":    good().rollout(),
+		"inferred source": strings.ReplaceAll(good().rollout(), "source_deployment_id = sluice_deployment.stable.id", ""),
+	}
+	e := startEngine(t, policyEngine)
+	w := newWorkspace(t, e, good().deployments())
+	w.apply(t)
+	for name, rollout := range asked {
+		w.write(t, good().deployments()+rollout)
+		theirs, ours := w.bothPlan(t, nil)
+		var want, got map[string]any
+		require.NoError(t, json.Unmarshal(previewValues(t, theirs), &want))
+		require.NoError(t, json.Unmarshal(previewValues(t, ours), &got))
+		require.Equal(t, 0.0, got["final_source_replicas"], "the resource has a default where the data source has none")
+		delete(want, "final_source_replicas")
+		delete(got, "final_source_replicas")
+		require.Equal(t, want, got, name)
+		require.NoError(t, keeps(t, planSchema(t, "rollout_preview.schema.json"), previewValues(t, ours)), name)
+		digest := previewIn(t, ours).PlanDigest
+		dear := strings.ReplaceAll(string(raw), `"overlap_cost_cents": 5000`, `"overlap_cost_cents": 1`)
+		looked := strings.TrimSuffix(strings.TrimSpace(strings.ReplaceAll(string(raw), `"approval_above_cents": 1000`, `"approval_above_cents": 1`)), "}")
+		for data, says := range map[string][]string{
+			string(raw): {},
+			dear:        {"price"},
+			looked + `, "approvals": [{"digest": "` + digest + `", "by": "bo"}]}`:                                           {"approvals"},
+			looked + `, "approvals": [{"digest": "` + digest + `", "by": "bo"}, {"digest": "` + digest + `", "by": "cy"}]}`: {},
+		} {
+			var both []policy.Verdict
+			for _, plan := range [][]byte{theirs, ours} {
+				v, err := rules.Judge(t.Context(), policy.Question{Plan: plan, Data: []byte(data), Now: wednesday})
+				require.NoError(t, err)
+				both = append(both, v)
+			}
+			require.Equal(t, both[0], both[1], name)
+			require.ElementsMatch(t, says, rulesSaid(both[1]), name)
+		}
+	}
+}
+
+// A folder without the data source is judged by our door all the same: it asks by itself.
+// What is not made yet has no price at either door.
+func TestSluicePlanPricesAFolderWithoutPreviews(t *testing.T) {
+	t.Parallel()
+	rules := policyOfExamples(t)
+	g := good()
+	g.preview = "none"
+	w := newWorkspace(t, startEngine(t, policyEngine), g.deployments()+g.rollout())
+	theirs, ours := w.bothPlan(t, nil)
+	require.Equal(t, []string{"price"}, rulesSaid(verdictOn(t, rules, ours)))
+	require.Equal(t, verdictOn(t, rules, theirs), verdictOn(t, rules, ours))
+	w.write(t, g.deployments())
+	w.apply(t)
+	w.write(t, g.deployments()+g.rollout())
+	folder, err := filepath.Abs("../examples/policy/rego")
+	require.NoError(t, err)
+	said, errs, code := w.sluice(t, "plan", ".", "--json", "--policy", folder)
+	require.Contains(t, []int{0, 1}, code, errs) // the example's freeze is of the week's end
+	require.Empty(t, verdictOn(t, rules, []byte(said)).Remarks)
+	require.NotContains(t, errs, "price")
 }
 
 // ids finds the endpoint and its deployments by name.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
@@ -126,7 +125,7 @@ func (p *folderPlan) planned(ctx context.Context) (planning.Changes, error) {
 	if found.HasErrors() {
 		return changes, &endedError{ExitFailed}
 	}
-	return changes, nil
+	return reconciler.LookAhead(ctx, p.client, changes)
 }
 
 func (a *app) planFolder(ctx context.Context, folder string, f planFlags) error {
@@ -163,7 +162,7 @@ func (p *folderPlan) show(ctx context.Context, changes planning.Changes) error {
 	case p.app.json:
 		_, err = p.app.Out.Write(doc)
 	default:
-		err = p.text(ctx, changes)
+		err = p.text(changes)
 	}
 	if err != nil || p.flags.policy == "" {
 		return err
@@ -192,35 +191,35 @@ func (p *folderPlan) judge(ctx context.Context, doc []byte) error {
 }
 
 // text prints the changes, and each rollout's way on what stands now.
-func (p *folderPlan) text(ctx context.Context, changes planning.Changes) error {
+func (p *folderPlan) text(changes planning.Changes) error {
 	o := p.app.options(time.Time{})
 	if err := render.Changes(p.app.Out, changes, o); err != nil {
 		return err
 	}
 	for _, c := range changes.List {
-		if c.Kind != declaration.RolloutKind || c.Journey == nil || c.Action != planning.Create && c.Action != planning.Replace && c.Action != planning.Start {
+		if !c.Makes() || c.Journey == nil {
 			continue
 		}
 		p.app.printf("\n")
-		if err := p.rolloutText(ctx, changes, c); err != nil {
+		if err := p.rolloutText(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *folderPlan) rolloutText(ctx context.Context, changes planning.Changes, c planning.Change) error {
+func (p *folderPlan) rolloutText(c planning.Change) error {
 	title := c.Endpoint + " by " + c.Address.String()
 	j, notes := *c.Journey, []string(nil)
-	if preview, spec, ok := p.preview(ctx, changes, c); ok {
-		j = planning.OnPreview(spec, preview)
+	if a := c.Ahead; a != nil && a.Refused == "" && c.Blocked == "" {
+		j = a.Journey()
 		for _, f := range j.Findings {
-			if !toldLive(preview)(f) {
+			if !toldLive(a.Preview)(f) {
 				continue
 			}
 			j.Findings = without(j.Findings, f.Code)
 		}
-		notes = remarks(spec, preview)
+		notes = remarks(a.Spec, a.Preview)
 	} else {
 		j.Findings = append(j.Findings, c.Findings...)
 	}
@@ -239,25 +238,6 @@ func without(all []planning.Finding, code planning.Code) []planning.Finding {
 		}
 	}
 	return out
-}
-
-// preview asks the engine what it would make of a rollout now. One that is blocked, or
-// whose ids are not known yet, has none; that an engine refuses to tell is no reason not
-// to show the plan.
-func (p *folderPlan) preview(ctx context.Context, changes planning.Changes, c planning.Change) (api.Preview, api.RolloutSpec, bool) {
-	if c.Spec == nil || c.Digest == "" || c.EndpointID == "" || c.Blocked != "" {
-		return api.Preview{}, api.RolloutSpec{}, false
-	}
-	spec := *c.Spec
-	if spec.SourceDeploymentID == "" {
-		for _, e := range changes.Standing.Endpoints {
-			if e.ID == c.EndpointID {
-				spec.SourceDeploymentID, _ = planning.SourceIn(e.Endpoint, spec.TargetDeploymentID)
-			}
-		}
-	}
-	got, err := p.client.PreviewRollout(ctx, c.EndpointID, spec)
-	return got, spec, err == nil
 }
 
 // errNoTerminal is an apply that nobody can agree to.

@@ -66,6 +66,7 @@ type Change struct {
 	Digest  string           // of the spec; empty while an id is not known
 	Journey *Journey         // of a rollout whose shape is known
 	Live    *api.Rollout     // of a rollout that exists
+	Ahead   *Ahead           // of a rollout that is made, when the engine was asked (see reconciler.LookAhead); nil when not
 
 	Findings  []Finding // that follow from what is live; those of the declaration are the journey's
 	Notes     []string  // what a reader should know: what is taken in, what is left alone
@@ -85,6 +86,12 @@ type Declared struct {
 	Endpoint   *declaration.Endpoint
 	Deployment *declaration.Deployment
 	Rollout    *declaration.Rollout
+}
+
+// Makes reports whether a change brings a rollout under way: it is made, made anew, or
+// waits for its start.
+func (c Change) Makes() bool {
+	return c.Kind == declaration.RolloutKind && (c.Action == Create || c.Action == Replace || c.Action == Start)
 }
 
 // Pending reports whether a change has something to do.

@@ -137,8 +137,11 @@ type checkProblem struct {
 
 // JSON is the plan in the shape of terraform show -json for a saved plan, so that one
 // policy serves both doors: resource_changes, planned_values, prior_state, output_changes,
-// variables and configuration have its names and values for our resources. What only this
-// door tells stands under the key sluice. Values of sensitive variables are in it, as they
+// variables and configuration have its names and values for our resources. What the engine
+// says of a rollout that is made stands in prior_state as a data source
+// sluice_rollout_preview of the same spec would have it, under the rollout's own name,
+// whether the folder has such a data source or not. What only this door tells stands under
+// the key sluice. Values of sensitive variables are in it, as they
 // are in Terraform's: keep it where plans are kept.
 func (cs Changes) JSON() ([]byte, error) {
 	doc := planJSON{
@@ -155,6 +158,9 @@ func (cs Changes) JSON() ([]byte, error) {
 		}
 		if c.ID != "" && c.before != cty.NilVal {
 			prior.RootModule.Resources = append(prior.RootModule.Resources, c.resource(c.before))
+		}
+		if c.Ahead != nil {
+			prior.RootModule.Resources = append(prior.RootModule.Resources, c.preview())
 		}
 	}
 	byAddress(doc.PlannedValues.RootModule.Resources, func(r resourceJSON) string { return r.Address })
@@ -238,6 +244,44 @@ func (c Change) resource(v cty.Value) resourceJSON {
 		Address: c.Address.String(), Mode: "managed", Type: string(c.Kind), Name: c.Address.Name, Index: indexOf(c.Address), ProviderName: providerName,
 		SchemaVersion: schemaVersions[c.Kind], Values: knownJSON(v), Sensitive: jsonOf(sensitivity(v)),
 	}
+}
+
+// previewType is the data source whose values a rollout's live facts have.
+const previewType = "sluice_rollout_preview"
+
+// asked are the attributes of a rollout that its preview has too.
+var asked = []string{
+	"endpoint_id", "source_deployment_id", "target_deployment_id", "canary", "blue_green", "rolling", "metrics",
+	"final_source_replicas", "final_target_replicas", "hold_source_until_complete", "circuit_breaker",
+}
+
+// preview is what was read of the engine for a rollout, as the data source of the same
+// spec has it. A source that is left out is the one that was inferred.
+func (c Change) preview() resourceJSON {
+	values := map[string]cty.Value{}
+	plain, _ := c.after.Unmark()
+	for _, name := range asked {
+		if plain.Type().HasAttribute(name) {
+			values[name] = plain.GetAttr(name)
+		}
+	}
+	values["source_deployment_id"] = orNull(c.Ahead.Spec.SourceDeploymentID)
+	spec := cty.ObjectVal(values)
+	return resourceJSON{
+		Address: "data." + previewType + "." + c.Address.Name + c.Address.Instance, Mode: "data", Type: previewType, Name: c.Address.Name, Index: indexOf(c.Address), ProviderName: providerName,
+		Values: joined(knownJSON(spec), raw(c.Ahead.Shown())), Sensitive: jsonOf(sensitivity(spec)),
+	}
+}
+
+// joined is one object of two.
+func joined(a, b json.RawMessage) json.RawMessage {
+	all := map[string]json.RawMessage{}
+	for _, part := range []json.RawMessage{a, b} {
+		if err := json.Unmarshal(part, &all); err != nil {
+			panic("an object always unmarshals: " + err.Error())
+		}
+	}
+	return raw(all)
 }
 
 // indexOf is the key of an instance: a number, a text, or nothing.

@@ -58,7 +58,7 @@ func capital(s string) mark { return prose(strings.ToUpper(s[:1]) + s[1:]) }
 // takes, and what the engine remarks.
 func (c *comment) live(r RolloutSheet) {
 	var parts []string
-	if fit := fitText(r.Live); fit != "" && len(c.s.endpoints()) > 1 {
+	if fit := fitText(r.Live); fit != "" && (len(c.s.endpoints()) > 1 || c.s.denials() > 0) {
 		parts = append(parts, fit)
 	}
 	if o := planning.OverlapOf(r.Live.Loads); o.GPUHours > 0 {

@@ -8,7 +8,7 @@ deny contains {"rule": "price", "address": r.address, "msg": msg} if {
 	msg := sprintf("both sides at once cost %v cents, and %v are the most", [round(cost), data.limits.overlap_cost_cents])
 }
 
-deny contains {"rule": "price", "address": r.address, "msg": "its price is not known: add a data source sluice_rollout_preview with the same spec, on deployments that exist already"} if {
+deny contains {"rule": "price", "address": r.address, "msg": "its price is not known: apply its deployments first, without it; under terraform also add a data source sluice_rollout_preview with the same spec"} if {
 	some r in made
 	not priced(r)
 }
