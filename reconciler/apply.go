@@ -87,6 +87,7 @@ func (p *stackPass) todo() []planning.Change {
 	var out []planning.Change
 	for _, c := range p.plan.changes.Pending() {
 		switch {
+		case c.Action == planning.Delete && neverStarted(c): // it would hold its endpoint for ever
 		case c.Action == planning.Delete && (c.Kind == declaration.RolloutKind || p.config.Prune.Mode != PruneOn):
 			continue // a record of history; or prune is off: told, and left
 		case c.Action == planning.Update && p.config.Drift != CorrectDrift && p.theirs(c):
@@ -99,6 +100,11 @@ func (p *stackPass) todo() []planning.Change {
 		out = append(out, c)
 	}
 	return out
+}
+
+// neverStarted reports whether a rollout was made and has moved nothing.
+func neverStarted(c planning.Change) bool {
+	return c.Kind == declaration.RolloutKind && c.Live != nil && c.Live.State == engineclient.StatePending
 }
 
 // theirs reports whether a change is only about what Git has not made.
@@ -127,40 +133,45 @@ func (p *stackPass) mending(ctx context.Context) (*runRecord, error) {
 }
 
 // sweep goes over the changes once. One that waits keeps those that depend on it waiting;
-// the others go on.
+// the others go on. What waits for a rollout never keeps that rollout from its start.
 func (p *stackPass) sweep(ctx context.Context, run *runRecord, todo []planning.Change) (made int, err error) {
 	p.plan.waits = nil
-	undone := map[declaration.Address]bool{}
+	undone := map[declaration.Address]string{} // by the rollout that it waits for, if it is that
 	for _, c := range todo {
-		if slices.ContainsFunc(c.DependsOn, func(a declaration.Address) bool { return undone[a] }) {
-			undone[c.Address] = true
+		if slices.ContainsFunc(c.DependsOn, func(a declaration.Address) bool {
+			by, no := undone[a]
+			return no && (by == "" || by != c.ID)
+		}) {
+			undone[c.Address] = ""
 			continue
 		}
-		w, err := p.ready(ctx, c)
+		acted, w, err := p.one(ctx, run, c)
 		if err != nil {
 			return made, err
 		}
 		if w.For != "" {
-			undone[c.Address] = true
-			p.plan.waits = append(p.plan.waits, w)
-			continue
-		}
-		acted, w, err := p.act(ctx, run, c)
-		if err != nil {
-			return made, fmt.Errorf("%s: %w", c.Address, err)
-		}
-		if w.For != "" {
-			undone[c.Address] = true
+			undone[c.Address] = c.BlockedBy
 			p.plan.waits = append(p.plan.waits, w)
 			continue
 		}
 		made += acted
 		p.plan.acted += acted
 		if c.Action == planning.Create || c.Action == planning.Replace {
-			undone[c.Address] = true // what depends on it is planned with its id
+			undone[c.Address] = "" // what depends on it is planned with its id
 		}
 	}
 	return made, nil
+}
+
+// one makes one change, if it waits for nothing.
+func (p *stackPass) one(ctx context.Context, run *runRecord, c planning.Change) (made int, w Wait, err error) {
+	if w, err = p.ready(ctx, c); err != nil || w.For != "" {
+		return 0, w, err
+	}
+	if made, w, err = p.act(ctx, run, c); err != nil {
+		err = fmt.Errorf("%s: %w", c.Address, err)
+	}
+	return made, w, err
 }
 
 // ready reports what one change waits for; the zero Wait for nothing.
@@ -396,7 +407,7 @@ func (p *stackPass) takeInAll() {
 		}
 	}
 	for _, c := range p.plan.changes.List {
-		if c.Action == planning.Delete && c.Kind == declaration.RolloutKind && c.Blocked == "" {
+		if c.Action == planning.Delete && c.Kind == declaration.RolloutKind && c.Blocked == "" && !neverStarted(c) {
 			p.s.unbind(c.Address) // the block is gone, the record at the engine is history
 		}
 	}

@@ -55,7 +55,7 @@ func PlanFolder(ctx context.Context, live *Live, load Load, options declaration.
 			return planning.Changes{}, found, err
 		}
 		known := changes.Known()
-		if len(known) == len(options.Known) {
+		if sameKnown(known, options.Known) {
 			break
 		}
 		options.Known = known

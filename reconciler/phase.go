@@ -139,15 +139,20 @@ func (p *stackPass) endRuns() {
 	}
 }
 
-// retire keeps a run that is over among the newest, for its receipt and for those who
-// take it back, and lets go of the oldest.
-func (p *stackPass) retire(run *runRecord) {
+// keep keeps a run that is over among the newest, for its receipt and for those who take
+// it back, and lets go of the oldest.
+func (p *stackPass) keep(run *runRecord) {
 	p.s.Recent = append(slices.DeleteFunc(p.s.Recent, func(c string) bool { return c == run.Commit.ID }), run.Commit.ID)
 	for len(p.s.Recent) > keepRuns {
 		old := runKey(p.k, p.s.Recent[0])
 		p.batch.Delete = append(p.batch.Delete, old, journal.Key{Kind: kindPosted, Repository: old.Repository, Stack: old.Stack, Name: old.Name})
 		p.s.Recent = p.s.Recent[1:]
 	}
+}
+
+// retire keeps a run that is over, and tells its end.
+func (p *stackPass) retire(run *runRecord) {
+	p.keep(run)
 	outcome := "is done"
 	if run.Phase == Superseded {
 		outcome = "is over; " + short(run.By) + " has taken its place"

@@ -11,7 +11,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
@@ -55,7 +54,8 @@ func (p *planned) gone() int {
 
 // planFolder plans a folder against what stands at the engine now. What is wrong with
 // the folder is in the plan's diagnostics; the error is of the engine or of the policy.
-func (f *follower) planFolder(ctx context.Context, c StackConfig, o folder, s stackRecord) (*planned, error) {
+// What it evaluates it may keep for the next time.
+func (f *follower) planFolder(ctx context.Context, c StackConfig, o folder, s stackRecord, kept *loads) (*planned, error) {
 	out := &planned{folder: o, at: f.now()}
 	options, err := o.options(c)
 	if err != nil {
@@ -65,18 +65,21 @@ func (f *follower) planFolder(ctx context.Context, c StackConfig, o folder, s st
 	if out.diags = refusals(o.Refused); out.diags.HasErrors() {
 		return out, nil
 	}
-	load := func(options declaration.Options) (declaration.Set, declaration.Diagnostics) {
-		if len(o.Files) == 0 {
-			return declaration.Set{}, nil // a folder without files asks for nothing
-		}
-		return declaration.LoadFiles(o.Files, options)
-	}
-	past, err := f.past(ctx, c, s, o, options)
+	past, err := f.past(ctx, c, s, o, options, kept)
 	if err != nil {
 		return nil, err
 	}
+	load := func(options declaration.Options) (declaration.Set, declaration.Diagnostics) {
+		return kept.load(o, options)
+	}
+	if kept != nil {
+		options.Known = kept.known // most often nothing that stands is new
+	}
 	if out.changes, out.diags, err = f.live.plan(ctx, load, options, past); err != nil || out.diags.HasErrors() {
 		return out, err
+	}
+	if kept != nil {
+		kept.known = out.changes.Known()
 	}
 	if out.changes, err = LookAhead(ctx, f.engine, out.changes); err != nil {
 		return out, err
@@ -96,9 +99,9 @@ func refusals(refused []gitsource.Refusal) declaration.Diagnostics {
 }
 
 // past is what this stack remembers of its folder.
-func (f *follower) past(ctx context.Context, c StackConfig, s stackRecord, o folder, options declaration.Options) (Past, error) {
+func (f *follower) past(ctx context.Context, c StackConfig, s stackRecord, o folder, options declaration.Options, kept *loads) (Past, error) {
 	out := Past{Bound: s.bindings(), Sees: func(standing planning.Standing) planning.Standing { return f.sees(c, s, standing) }}
-	applied, known, err := f.applied(ctx, c, s, o, options)
+	applied, known, err := f.applied(ctx, c, s, o, options, kept)
 	if known {
 		out.Applied = &applied
 	}
@@ -116,9 +119,15 @@ func (f *follower) sees(c StackConfig, s stackRecord, standing planning.Standing
 		if e.Owner == ours {
 			e.Owner = ""
 		}
-		e.Rollouts = slices.DeleteFunc(slices.Clone(e.Rollouts), func(r api.Rollout) bool {
-			return engineclient.Terminal(r.State) && !s.has(r.ID) && (r.CreatedAt.Before(s.since(*e)) || r.Sluice != nil && slices.Contains(s.Again, r.Sluice.Digest))
-		})
+		since, all := s.since(*e), e.Rollouts
+		e.Rollouts = nil
+		for _, r := range all {
+			if engineclient.Terminal(r.State) && !s.has(r.ID) && (r.CreatedAt.Before(since) || r.Sluice != nil && slices.Contains(s.Again, r.Sluice.Digest)) {
+				e.Past = append(e.Past, r) // what it has left still stands
+				continue
+			}
+			e.Rollouts = append(e.Rollouts, r)
+		}
 	}
 	return standing
 }
@@ -142,7 +151,7 @@ func (s *stackRecord) since(e planning.StandingEndpoint) time.Time {
 
 // applied is what this stack has applied last: the set of the newest commit that was in
 // step, with what the current run has changed since.
-func (f *follower) applied(ctx context.Context, c StackConfig, s stackRecord, o folder, options declaration.Options) (declaration.Set, bool, error) {
+func (f *follower) applied(ctx context.Context, c StackConfig, s stackRecord, o folder, options declaration.Options, kept *loads) (declaration.Set, bool, error) {
 	if s.Settled == "" {
 		return declaration.Set{}, false, nil
 	}
@@ -165,7 +174,7 @@ func (f *follower) applied(ctx context.Context, c StackConfig, s stackRecord, o 
 	if len(s.Done) == 0 {
 		return m.applied, true, nil
 	}
-	now, diags := declaration.LoadFiles(o.Files, options)
+	now, diags := kept.load(o, options)
 	return overlaid(m.applied, now, s.Done), !diags.HasErrors(), nil
 }
 
@@ -244,7 +253,7 @@ func (p *stackPass) makePlan(ctx context.Context) error {
 		p.plan = &known
 		return nil
 	}
-	plan, err := p.planFolder(ctx, p.c, *p.folder, p.s)
+	plan, err := p.planFolder(ctx, p.c, *p.folder, p.s, &m.loads)
 	if err != nil {
 		return err
 	}

@@ -363,7 +363,7 @@ func (f *follower) planStacks(ctx context.Context, tree gitsource.Snapshot, out 
 		}
 		plan := &planned{folder: after, problem: "This pull request comes from a fork. Its plan would tell values of variables and of the engine, so it is made when somebody who may write asks for it: /sluice plan"}
 		if trust == trusted {
-			if plan, err = f.planFolder(ctx, c, after, s); err != nil {
+			if plan, err = f.planFolder(ctx, c, after, s, nil); err != nil {
 				return err
 			}
 		}

@@ -57,10 +57,11 @@ func (f *follower) reportPull(ctx context.Context, r *pullRecord) error {
 	case forge.IsClosed:
 		sheet = f.closedSheet(r)
 	}
-	if err == nil && sheet.Marker != (render.Marker{}) && (len(sheet.Stacks) > 0 || r.Body != "" || len(sheet.Conflicts) > 0) {
+	known := sheet.Stage != "" // without the base it is not, and what was said stands
+	if err == nil && known && (len(sheet.Stacks) > 0 || r.Body != "" || len(sheet.Conflicts) > 0) {
 		err = f.publish(ctx, r, sheet)
 	}
-	if err == nil && r.State == forge.IsOpen {
+	if err == nil && known && r.State == forge.IsOpen {
 		r.Statuses, err = f.post(ctx, sheet, r.URL, r.Statuses)
 	}
 	after := record(pullKey(f.config.Name, r.Number), *r)

@@ -24,6 +24,7 @@ type stackMemory struct {
 	settled string    // commit of applied
 	applied declaration.Set
 	repeats map[declaration.Address]repeat
+	loads   loads
 }
 
 // repeat counts how often the same change was made in a row.

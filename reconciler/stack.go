@@ -311,7 +311,24 @@ func (p *stackPass) overtake(commits []gitsource.Commit, by gitsource.Commit) {
 
 // next reports whether the head of the queue may become the current run.
 func (p *stackPass) next() bool {
-	return len(p.s.Queue) > 0 && (p.config.Supersede != Every || p.current() == nil)
+	if len(p.s.Queue) == 0 {
+		return false
+	}
+	run := p.current()
+	return p.config.Supersede != Every || run == nil || p.stranded(run)
+}
+
+// stranded reports whether nothing but another commit helps a run: behind one that is not
+// valid, that the engine refuses or that a person has to change, a queue would never move.
+func (p *stackPass) stranded(run *runRecord) bool {
+	switch run.Phase {
+	case Invalid, Failed:
+		return true
+	case Waiting:
+		return p.s.Suspended == nil && len(run.Waits) > 0 && !slices.ContainsFunc(run.Waits, func(w Wait) bool { return w.For != ForPerson })
+	case InStep, Applying, RollingOut, Parked, Ahead, Superseded, Finished:
+	}
+	return false
 }
 
 // begin makes a run of the queue's head, when it asks for anything new. It reports
@@ -346,7 +363,10 @@ func (p *stackPass) begin(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	p.supersede(tree.Commit)
-	run := &runRecord{Commit: tree.Commit, Files: o.Digest, Phase: Waiting, Began: p.now(), Arrived: p.s.Arrived}
+	run := p.anew(tree.Commit.ID)
+	if run == nil {
+		run = &runRecord{Commit: tree.Commit, Files: o.Digest, Phase: Waiting, Began: p.now(), Arrived: p.s.Arrived}
+	}
 	if p.config.Wanted.Tag != "" && !first {
 		run.NeedsWord = "the tag " + p.config.Wanted.Tag + " was moved"
 	}
@@ -356,6 +376,21 @@ func (p *stackPass) begin(ctx context.Context) (bool, error) {
 		Text: fmt.Sprintf("%s: commit %s is planned: %s", p.k, short(tree.Commit.ID), inert(tree.Commit.Subject)),
 	})
 	return true, nil
+}
+
+// anew takes an open run of a commit that the ref has come back to out of the others: what
+// it has submitted is watched on by it. Nil when there is none.
+func (p *stackPass) anew(commit string) *runRecord {
+	p.s.Recent = slices.DeleteFunc(p.s.Recent, func(c string) bool { return c == commit })
+	i := slices.IndexFunc(p.runs, func(r *runRecord) bool { return r.Commit.ID == commit && r.Ended.IsZero() })
+	if i < 0 {
+		p.runs = slices.DeleteFunc(p.runs, func(r *runRecord) bool { return r.Commit.ID == commit })
+		return nil
+	}
+	run := p.runs[i]
+	p.runs = slices.Delete(p.runs, i, i+1)
+	run.By, run.Phase, run.Acted = "", Waiting, time.Time{}
+	return run
 }
 
 // supersede ends the part of the current run that was not made yet. What it has
@@ -368,6 +403,7 @@ func (p *stackPass) supersede(by gitsource.Commit) {
 	run.By = by.ID
 	if run.Acted.IsZero() {
 		run.Phase, run.Ended = Superseded, p.now()
+		p.keep(run)
 		p.overtake([]gitsource.Commit{run.Commit}, by)
 	}
 	p.tell(&p.batch, happening{

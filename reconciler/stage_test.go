@@ -47,6 +47,7 @@ type stage struct {
 	calls   []call
 	fault   func(*http.Request) error // before a call reaches the engine
 	lost    func(*http.Request) bool  // its answer is lost
+	ids     int                       // that the engine has given
 	remotes map[string]*memoryRemote
 	forges  map[string]forge.Forge
 	journal *journaltest.Memory
@@ -70,7 +71,7 @@ func newStage(t *testing.T) *stage {
 		return fleet.WithDefaults(rollout.ServingConfig{ID: id, Name: id, Models: []string{model}, Hardware: "1xgpu", Simulated: rollout.SimulatedServing{ColdStart: 30 * time.Second}})
 	}
 	w.engine = engine.New(engine.Config{
-		Store: disk, Fleet: w.fleet, Router: &memoryRouter{routes: map[string]rollout.Route{}}, Meter: w.meter, Timings: rollout.DefaultTimings(), Now: clock,
+		Store: disk, Fleet: w.fleet, Router: &memoryRouter{routes: map[string]rollout.Route{}}, Meter: w.meter, Timings: rollout.DefaultTimings(), Now: clock, NewID: w.id,
 		Project: rollout.Project{ID: "proj_a", Name: "A", Slug: "acme", Organization: "org_a"}, Serving: []rollout.ServingConfig{serving("cr_a", "m/a"), serving("cr_b", "m/b"), serving("cr_c", "m/c")},
 	})
 	require.NoError(t, w.engine.Load(t.Context()))
@@ -90,9 +91,21 @@ func newStage(t *testing.T) *stage {
 	return w
 }
 
+// id is the engine's next one: they are counted, so that a stage plays the same twice.
+func (w *stage) id(prefix string) string {
+	w.ids++
+	return fmt.Sprintf("%s_%020x", prefix, w.ids)
+}
+
 func (w *stage) client(secret string) *engineclient.Client {
 	w.t.Helper()
-	c, err := engineclient.New(engineclient.Config{BaseURL: "http://engine.test", APIKey: secret, Transport: w, Retries: engineclient.Retries{Attempts: 1}})
+	return w.clientOver(w, secret)
+}
+
+// clientOver is a client whose calls go another way to the engine.
+func (w *stage) clientOver(way http.RoundTripper, secret string) *engineclient.Client {
+	w.t.Helper()
+	c, err := engineclient.New(engineclient.Config{BaseURL: "http://engine.test", APIKey: secret, Transport: way, Retries: engineclient.Retries{Attempts: 1}})
 	require.NoError(w.t, err)
 	return c
 }

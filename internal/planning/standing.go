@@ -24,6 +24,7 @@ type StandingEndpoint struct {
 	api.Endpoint
 	All      []api.Deployment // all of them, unlike the ten of the endpoint itself
 	Rollouts []api.Rollout    // newest first
+	Past     []api.Rollout    // newest first, those that only tell what they have left
 	Owner    string           // who else declares it; empty for nobody
 }
 
@@ -96,13 +97,15 @@ func (e StandingEndpoint) share(id string) float64 { return ShareIn(e.TrafficSpl
 // touched reports whether a rollout that was started has had a deployment as a side: its
 // bounds are then what that rollout left.
 func (e StandingEndpoint) touched(id string) (api.Rollout, bool) {
-	i := slices.IndexFunc(e.Rollouts, func(r api.Rollout) bool {
-		return StateOf(r) != rollout.Pending && (r.SourceDeploymentID == id || r.TargetDeploymentID == id)
-	})
-	if i < 0 {
-		return api.Rollout{}, false
+	for _, all := range [][]api.Rollout{e.Rollouts, e.Past} {
+		i := slices.IndexFunc(all, func(r api.Rollout) bool {
+			return StateOf(r) != rollout.Pending && (r.SourceDeploymentID == id || r.TargetDeploymentID == id)
+		})
+		if i >= 0 {
+			return all[i], true
+		}
 	}
-	return e.Rollouts[i], true
+	return api.Rollout{}, false
 }
 
 // requestRate is how many requests a second a pair gets now; known is false where the
