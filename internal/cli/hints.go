@@ -16,14 +16,14 @@ import (
 // defaultEngine is where "sluice serve" listens unless it is told otherwise.
 const defaultEngine = "http://127.0.0.1:8420"
 
-// checkAddress refuses an address that cannot be one, with the one that was meant.
-func checkAddress(address string) error {
+// checkAddress refuses an address of something that cannot be one, with the one that was meant.
+func checkAddress(what, address string) error {
 	if !strings.Contains(address, "://") {
-		return usagef("engine address %q has no scheme: give http://%s", address, strings.TrimLeft(address, "/"))
+		return usagef("%s address %q has no scheme: give http://%s", what, address, strings.TrimLeft(address, "/"))
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return usagef("engine address %q is not of the form http(s)://host[:port]", address)
+		return usagef("%s address %q is not of the form http(s)://host[:port]", what, address)
 	}
 	return nil
 }

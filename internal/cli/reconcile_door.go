@@ -32,8 +32,11 @@ func (a *app) reconcileDoorCommands() []*cobra.Command {
 		c.Flags().StringVar(&d.key, "key", "", "key of its HTTP door (SLUICE_RECONCILER_KEY); better given by the environment")
 		return c
 	}
+	proceed := with(a.reconcileAskCommand(&d, reconciler.Continue, "resume REPOSITORY/STACK", "End a suspension"))
+	proceed.Aliases = []string{"continue"} // as comments call it, where resume is a rollout's
 	return []*cobra.Command{
-		with(&cobra.Command{Use: "status", Short: "Where everything is", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+		with(a.reconcileHealthCommand(&d)),
+		with(&cobra.Command{Use: "status", Short: "Where everything is, and what each stack waits for", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			var s reconciler.Status
 			if err := a.ask(c.Context(), d, http.MethodGet, "/v1/status", nil, &s); err != nil {
 				return err
@@ -42,17 +45,39 @@ func (a *app) reconcileDoorCommands() []*cobra.Command {
 		}}),
 		with(a.reconcileHistoryCommand(&d)),
 		with(&cobra.Command{Use: "now REPOSITORY", Short: "Make a pass over a repository at once", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
-			return a.ask(c.Context(), d, http.MethodPost, "/v1/repositories/"+url.PathEscape(args[0])+"/reconcile", nil, nil)
+			if err := a.ask(c.Context(), d, http.MethodPost, "/v1/repositories/"+url.PathEscape(args[0])+"/reconcile", nil, nil); err != nil {
+				return err
+			}
+			a.printf("the next pass over %s comes at once\n", render.Inert(args[0]))
+			return nil
 		}}),
 		with(a.reconcilePlanCommand(&d, "diff", "What the followed commit would change, as it was planned last")),
 		with(a.reconcilePlanCommand(&d, "drift", "What stands at the engine and Git has not made")),
 		with(a.reconcileAskCommand(&d, reconciler.Suspend, "suspend REPOSITORY/STACK", "Start nothing of a stack; what runs is watched on")),
-		with(a.reconcileAskCommand(&d, reconciler.Continue, "resume REPOSITORY/STACK", "End a suspension")),
+		proceed,
 		with(a.reconcileAskCommand(&d, reconciler.Approve, "approve REPOSITORY/STACK DIGEST", "Let the plan with this digest be applied")),
 		with(a.reconcileAskCommand(&d, reconciler.Override, "override REPOSITORY/STACK RULE", "Lift a policy's denial of the plan that stands")),
 		with(a.reconcileAskCommand(&d, reconciler.Retry, "retry REPOSITORY/STACK", "Allow again what a person has cancelled or taken back")),
 		with(a.reconcileAskCommand(&d, reconciler.Reverse, "reverse REPOSITORY/STACK", "Take a rollout back, step by step")),
 	}
+}
+
+// reconcileHealthCommand asks what takes no key, so that it is a health check in a
+// container that has nothing but this binary.
+func (a *app) reconcileHealthCommand(d *door) *cobra.Command {
+	c := &cobra.Command{Use: "health", Short: "Whether it answers (exit code 0 or 1); with --ready, whether its passes go well", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+		path := "/healthz"
+		if ready, err := c.Flags().GetBool("ready"); err != nil || ready {
+			path = "/readyz"
+		}
+		text, err := a.reach(c.Context(), *d, http.MethodGet, path, nil)
+		if err == nil {
+			a.printf("%s\n", render.Inert(strings.TrimSpace(string(text))))
+		}
+		return err
+	}}
+	c.Flags().Bool("ready", false, "also whether it holds the lease and its passes go well; one that stands by is not ready")
+	return c
 }
 
 func (a *app) reconcileHistoryCommand(d *door) *cobra.Command {
@@ -177,52 +202,65 @@ func (a *app) askFor(ctx context.Context, d door, path string, verb reconciler.V
 	return nil
 }
 
-// ask sends one request to the door.
+// ask sends one request to the door, and reads its answer as JSON.
 func (a *app) ask(ctx context.Context, d door, method, path string, body, into any) error {
-	address := strings.TrimRight(a.first(d.url, "SLUICE_RECONCILER_URL"), "/")
-	key := a.first(d.key, "SLUICE_RECONCILER_KEY")
-	if address == "" || key == "" {
-		return usagef("say where the reconciler is and with which key: SLUICE_RECONCILER_URL and SLUICE_RECONCILER_KEY")
+	if a.first(d.key, "SLUICE_RECONCILER_KEY") == "" {
+		return usagef("no key for the reconciler's door: set SLUICE_RECONCILER_KEY (a key block in http { … } names who may use it)")
 	}
-	if err := checkAddress(address); err != nil {
+	b, err := a.reach(ctx, d, method, path, body)
+	if err != nil || into == nil || len(b) == 0 {
 		return err
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return fmt.Errorf("%s does not answer as a reconciler does: %w", a.first(d.url, "SLUICE_RECONCILER_URL"), err)
+	}
+	return nil
+}
+
+// reach sends one request to the door, with the key when there is one.
+func (a *app) reach(ctx context.Context, d door, method, path string, body any) ([]byte, error) {
+	address := strings.TrimRight(a.first(d.url, "SLUICE_RECONCILER_URL"), "/")
+	if address == "" {
+		return nil, usagef("say where the reconciler is: set SLUICE_RECONCILER_URL, or give --reconciler (listen in http { … } is its address)")
+	}
+	if err := checkAddress("reconciler", address); err != nil {
+		return nil, err
 	}
 	var send io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		send = bytes.NewReader(b)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address+path, send)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
+	if key := a.first(d.key, "SLUICE_RECONCILER_KEY"); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask the reconciler: %w", err)
+		return nil, fmt.Errorf("no reconciler answers at %s: %w", address, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
 	if err != nil {
-		return fmt.Errorf("ask the reconciler: %w", err)
+		return nil, fmt.Errorf("read what the reconciler at %s answers: %w", address, err)
 	}
-	if resp.StatusCode >= 300 {
-		var no struct {
-			Error string `json:"error"`
-		}
-		if json.Unmarshal(b, &no) != nil || no.Error == "" {
-			no.Error = http.StatusText(resp.StatusCode)
-		}
-		return fmt.Errorf("the reconciler refused (%d): %s", resp.StatusCode, render.Inert(no.Error))
+	if resp.StatusCode < 300 {
+		return b, nil
 	}
-	if into == nil || len(b) == 0 {
-		return nil
+	var no struct {
+		Error string `json:"error"`
 	}
-	if err := json.Unmarshal(b, into); err != nil {
-		return fmt.Errorf("%s does not answer as a reconciler does: %w", address, err)
+	if json.Unmarshal(b, &no) != nil || no.Error == "" {
+		no.Error = strings.TrimSpace(string(b[:min(len(b), 300)]))
 	}
-	return nil
+	if no.Error == "" {
+		no.Error = http.StatusText(resp.StatusCode)
+	}
+	return nil, fmt.Errorf("the reconciler refused (%d): %s", resp.StatusCode, render.Inert(no.Error))
 }

@@ -1,9 +1,16 @@
 package cli_test
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/cli"
 )
 
 // The configurations of examples/reconcile are taken as they stand; what is warned of is
@@ -19,4 +26,35 @@ func TestTheReconcilersExamplesAreTaken(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Somebody who has just read the help is told what is missing, by its name.
+func TestAReconcilersDoorSaysWhatIsMissing(t *testing.T) {
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case req.URL.Path == "/healthz":
+			_, _ = io.WriteString(w, "ok\n")
+		case req.URL.Path == "/readyz":
+			http.Error(w, "standing by", http.StatusServiceUnavailable)
+		default:
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"error": "the key is not known"}`)
+		}
+	}))
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	defer door.Close()
+	none, there := shell{t, map[string]string{}}, shell{t, map[string]string{"SLUICE_RECONCILER_URL": door.URL}}
+	none.run("reconcile").exits(cli.ExitUsage, "--config FILE, or --repository URL")
+	none.run("reconcile", "--once").exits(cli.ExitFailed, "--config FILE, or --repository URL")
+	none.run("reconcile", "health").exits(cli.ExitUsage, "SLUICE_RECONCILER_URL")
+	none.run("reconcile", "health", "--reconciler", "127.0.0.1:8090").exits(cli.ExitUsage, "reconciler address", "http://127.0.0.1:8090")
+	there.run("reconcile", "health").exits(0, "ok")
+	there.run("reconcile", "health", "--ready").exits(cli.ExitFailed, "503", "standing by")
+	there.run("reconcile", "status").exits(cli.ExitUsage, "SLUICE_RECONCILER_KEY")
+	there.run("reconcile", "status", "--key", "x").exits(cli.ExitFailed, "401", "the key is not known")
+	for _, verb := range []string{"resume", "continue", "suspend"} {
+		there.run("reconcile", verb, "prod", "--key", "x").exits(cli.ExitUsage, "REPOSITORY/STACK")
+	}
+	help := none.run("reconcile", "--help").exits(0, "SLUICE_RECONCILER_URL", "exit codes 0", "health")
+	require.NotContains(t, help.out, "true|false")
 }

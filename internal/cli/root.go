@@ -151,7 +151,7 @@ func (a *app) client() (*engineclient.Client, error) {
 	if url == "" {
 		url, a.defaulted = defaultEngine, true
 	}
-	if err := checkAddress(url); err != nil {
+	if err := checkAddress("engine", url); err != nil {
 		return nil, err
 	}
 	key := a.first(a.key, "SLUICE_API_KEY", "TOGETHER_API_KEY")
