@@ -204,3 +204,22 @@ func TestEveryGuideThatIsNamedExists(t *testing.T) {
 	}
 	require.Positive(t, seen)
 }
+
+// What the guide to pull requests quotes of a comment stands so, line by line and in that
+// order, in the comment that the renderer's tests expect.
+func TestTheGuideToPullRequestsQuotesRealComments(t *testing.T) {
+	quote := regexp.MustCompile("(?s)<!-- of (\\w+\\.md) -->\n```markdown\n(.*?)```")
+	quotes := quote.FindAllStringSubmatch(page(t, "docs/guides/pull-requests.md"), -1)
+	require.Greater(t, len(quotes), 6)
+	for _, q := range quotes {
+		rest := page(t, "internal/render/testdata/comments/"+q[1])
+		for line := range strings.Lines(q[2]) {
+			if strings.TrimSpace(line) == "" {
+				continue
+			}
+			_, after, ok := strings.Cut("\n"+rest, "\n"+line)
+			require.True(t, ok, "%s has not, or not in this place: %s", q[1], line)
+			rest = after
+		}
+	}
+}

@@ -6,7 +6,7 @@
 It prints its address and serves until it is ended. Everybody on this machine may read
 and push: it is for trying sluice reconcile out, and for nothing else.
 
-Tested by examples/reconcile/demo.sh and by testacc (TestTheReconcilersQuickStartIsFollowedLiterally).
+Tested by testacc: TestTheReconcilersQuickStartIsFollowedLiterally, TestTheReconcilersDemoEndsWell.
 """
 
 import http.server
