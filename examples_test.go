@@ -142,7 +142,7 @@ func TestTheSystemdUnitIsTaken(t *testing.T) {
 func TestTheContainerFileRunsWhatItSays(t *testing.T) {
 	file := page(t, "examples/reconcile/container/Containerfile")
 	line := func(keyword string) string {
-		m := regexp.MustCompile(`(?m)^` + keyword + ` (.*)$`).FindAllStringSubmatch(file, -1)
+		m := regexp.MustCompile(`(?m)^`+keyword+` (.*)$`).FindAllStringSubmatch(file, -1)
 		require.Len(t, m, 1, keyword)
 		return m[0][1]
 	}

@@ -31,10 +31,10 @@ func TestTheReconcilersExamplesAreTaken(t *testing.T) {
 // Somebody who has just read the help is told what is missing, by its name.
 func TestAReconcilersDoorSaysWhatIsMissing(t *testing.T) {
 	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		switch {
-		case req.URL.Path == "/healthz":
+		switch req.URL.Path {
+		case "/healthz":
 			_, _ = io.WriteString(w, "ok\n")
-		case req.URL.Path == "/readyz":
+		case "/readyz":
 			http.Error(w, "standing by", http.StatusServiceUnavailable)
 		default:
 			w.WriteHeader(http.StatusUnauthorized)
