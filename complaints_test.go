@@ -42,7 +42,7 @@ func TestEveryComplaintHasItsAnswer(t *testing.T) {
 		}
 		require.NotEmpty(t, proofs, "complaint %d has no proof", n)
 	}
-	require.Equal(t, 62, rows)
+	require.Equal(t, 87, rows)
 }
 
 // Each test that docs/acceptance.md lists exists, and each one that runs terraform is in it.

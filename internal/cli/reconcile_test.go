@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +58,15 @@ func TestAReconcilersDoorSaysWhatIsMissing(t *testing.T) {
 	}
 	help := none.run("reconcile", "--help").exits(0, "SLUICE_RECONCILER_URL", "exit codes 0", "health")
 	require.NotContains(t, help.out, "true|false")
+}
+
+// Twenty commands in one list told nobody where to begin.
+func TestHelpIsOrderedByWhatPeopleWant(t *testing.T) {
+	help := shell{t, map[string]string{}}.run("help").exits(0).out
+	last := -1
+	for _, line := range []string{"From files and from Git:\n", "\n  plan ", "\n  reconcile ", "At an engine:\n", "\n  rollout ", "To run an engine, and to try it:\n", "\n  serve "} {
+		at := strings.Index(help, line)
+		require.Greater(t, at, last, "%q is not where it should be:\n%s", line, help)
+		last = at
+	}
 }

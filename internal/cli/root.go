@@ -127,8 +127,20 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.SetUsageFunc(withoutSwitchValues(root.UsageFunc()))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(a.serveCommand(), a.modelserverCommand(), a.probeCommand(), a.deployCommand(), a.lsCommand(), a.getCommand(),
-		a.watchCommand(), a.updateCommand(), a.rmCommand(), a.eventsCommand(), a.rolloutCommand(), a.planCommand(), a.applyCommand(), a.rehearseCommand(), a.policyCommand(), a.reconcileCommand(), a.keysCommand(), a.hardwareCommand(), a.configsCommand())
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"declared", "From files and from Git:", []*cobra.Command{a.planCommand(), a.applyCommand(), a.reconcileCommand(), a.rehearseCommand(), a.policyCommand()}},
+		{"live", "At an engine:", []*cobra.Command{a.deployCommand(), a.lsCommand(), a.getCommand(), a.rolloutCommand(), a.watchCommand(), a.eventsCommand(), a.updateCommand(), a.rmCommand()}},
+		{"run", "To run an engine, and to try it:", []*cobra.Command{a.serveCommand(), a.keysCommand(), a.hardwareCommand(), a.configsCommand(), a.probeCommand(), a.modelserverCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
+		}
+		root.AddCommand(g.commands...)
+	}
 	return root
 }
 
