@@ -55,16 +55,22 @@ type NotKnown struct{ Why error }
 func (n *NotKnown) Error() string { return n.Why.Error() }
 func (n *NotKnown) Unwrap() error { return n.Why }
 
+// By is who asks for a change, and what they know.
+type By struct {
+	Origin  string   // a commit, a working copy
+	History []string // ids of rollouts that the plan has left out: a create never takes one for its own
+}
+
 // Do carries out one change at the engine. It is safe to repeat, after a lost answer, a
 // crash or by a second process: what a create would make is looked for first, by name or
 // by the digest of the spec, and every write has an idempotency key or an etag. It never
 // waits for a rollout: to make one and to start it are two acts, so that who keeps a
 // journal can write an intent before each. ids are those of everything that stands, for
-// references; origin says who asks (a commit, a working copy) and is kept at the engine.
+// references; by says who asks, and is kept at the engine.
 //
 // Refusals of the engine are *api.Error as they are. *Held, *Blocked, *Taken and *NotKnown
 // are told apart from them.
-func Do(ctx context.Context, c *engineclient.Client, change planning.Change, ids planning.Bindings, origin string) (Done, error) {
+func Do(ctx context.Context, c *engineclient.Client, change planning.Change, ids planning.Bindings, by By) (Done, error) {
 	if change.Blocked != "" {
 		return Done{}, &Blocked{change}
 	}
@@ -72,7 +78,7 @@ func Do(ctx context.Context, c *engineclient.Client, change planning.Change, ids
 		change.Blocked = "it has prevent_destroy"
 		return Done{}, &Blocked{change}
 	}
-	a := &act{client: c, change: change, ids: ids, origin: origin}
+	a := &act{client: c, change: change, ids: ids, by: by}
 	switch change.Kind {
 	case declaration.EndpointKind:
 		return a.endpoint(ctx)
@@ -89,7 +95,7 @@ type act struct {
 	client *engineclient.Client
 	change planning.Change
 	ids    planning.Bindings
-	origin string
+	by     By
 }
 
 // resolve is the id that a link names.

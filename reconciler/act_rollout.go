@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
@@ -93,7 +94,7 @@ func (a *act) signed(x *api.SpecExtra, digest string) *api.SpecExtra {
 	if x != nil {
 		out = *x
 	}
-	out.Digest, out.Origin = digest, a.origin
+	out.Digest, out.Origin = digest, a.by.Origin
 	return &out
 }
 
@@ -131,7 +132,8 @@ func (a *act) adopt(ctx context.Context, endpoint string, spec api.RolloutSpec, 
 	if p.endpoint, err = a.client.GetEndpoint(ctx, endpoint); err != nil {
 		return api.Rollout{}, p, err
 	}
-	if same, ok := planning.Made(p.endpoint, all, spec, digest); ok {
+	ours := slices.DeleteFunc(all, func(r api.Rollout) bool { return engineclient.Terminal(r.State) && slices.Contains(a.by.History, r.ID) })
+	if same, ok := planning.Made(p.endpoint, ours, spec, digest); ok {
 		return same, p, nil
 	}
 	return api.Rollout{}, p, nil
@@ -206,7 +208,7 @@ func (a *act) replaceRollout(ctx context.Context) (Done, error) {
 		return Done{}, &Held{EndpointID: live.EndpointID, By: live}
 	}
 	if live.State != engineclient.StateCancelling {
-		live, err = a.client.CancelRollout(ctx, live.EndpointID, live.ID, api.Control{ETag: live.ETag, Reason: "replaced by another spec with destroy_behavior = cancel (" + a.origin + ")"})
+		live, err = a.client.CancelRollout(ctx, live.EndpointID, live.ID, api.Control{ETag: live.ETag, Reason: "replaced by another spec with destroy_behavior = cancel (" + a.by.Origin + ")"})
 	}
 	return Done{ID: live.ID, EndpointID: live.EndpointID, Rollout: &live, Again: true}, err
 }
@@ -281,7 +283,7 @@ func parkedAt(r api.Rollout) time.Time {
 }
 
 func (a *act) control(ctx context.Context, live api.Rollout) (api.Rollout, error) {
-	reason := a.origin
+	reason := a.by.Origin
 	if d := a.change.Declared.Rollout; d != nil && d.Reason.Value != "" {
 		reason = d.Reason.Value
 	}

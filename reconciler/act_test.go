@@ -83,11 +83,11 @@ func TestADeploymentIsNotTakenAwayUnderARollout(t *testing.T) {
 		require.Equal(t, planning.Delete, c.Action)
 		require.Contains(t, c.Blocked, "locked by "+made.ID+" until it ends")
 		require.Equal(t, made.ID, c.BlockedBy)
-		_, err := Do(t.Context(), w.Client, c, bound, "test")
+		_, err := Do(t.Context(), w.Client, c, bound, By{Origin: "test"})
 		var blocked *Blocked
 		require.ErrorAs(t, err, &blocked)
 		c.Blocked = "" // a plan of before the start
-		_, err = Do(t.Context(), w.Client, c, bound, "test")
+		_, err = Do(t.Context(), w.Client, c, bound, By{Origin: "test"})
 		var held *Held
 		require.ErrorAs(t, err, &held, "%s", c.Address)
 		require.Equal(t, made.ID, held.By.ID)
@@ -97,7 +97,7 @@ func TestADeploymentIsNotTakenAwayUnderARollout(t *testing.T) {
 	require.Equal(t, made.ID, other.BlockedBy)
 	other.Blocked = ""
 	var held *Held
-	_, err := Do(t.Context(), w.Client, other, bound, "test")
+	_, err := Do(t.Context(), w.Client, other, bound, By{Origin: "test"})
 	require.ErrorAs(t, err, &held)
 }
 
@@ -118,7 +118,7 @@ func TestAControlIsNotSentToARolloutThatHasMovedOn(t *testing.T) {
 	w.await(t, made.EndpointID, made.ID, engineclient.StatePaused)
 	require.True(t, w.do(t, steer, bound).Adopted, "it is paused already")
 	steer.Control = planning.SendPromote
-	_, err := Do(t.Context(), w.Client, steer, bound, "test")
+	_, err := Do(t.Context(), w.Client, steer, bound, By{Origin: "test"})
 	var moved *Moved
 	require.ErrorAs(t, err, &moved)
 	steer.Control = planning.SendCancel
@@ -130,7 +130,7 @@ func TestWhatIsNotMadeYetIsToldApartFromARefusal(t *testing.T) {
 	w := liveWorld(t)
 	set := declared(t, house("chat"))
 	changes := w.plan(t, set, nil)
-	_, err := Do(t.Context(), w.Client, changes.List[1], nil, "test")
+	_, err := Do(t.Context(), w.Client, changes.List[1], nil, By{Origin: "test"})
 	var unknown *NotKnown
 	require.ErrorAs(t, err, &unknown)
 	w.settle(t, set)
@@ -139,7 +139,7 @@ func TestWhatIsNotMadeYetIsToldApartFromARefusal(t *testing.T) {
 	require.True(t, w.do(t, gone, nil).Adopted)
 	gone.Protected = true
 	var blocked *Blocked
-	_, err = Do(t.Context(), w.Client, gone, nil, "test")
+	_, err = Do(t.Context(), w.Client, gone, nil, By{Origin: "test"})
 	require.True(t, errors.As(err, &blocked))
 }
 

@@ -263,7 +263,7 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 		Repository: p.k.Repository, Stack: p.k.Stack, Address: c.Address.String(), Verb: string(c.Action) + "_" + strings.TrimPrefix(string(c.Kind), "sluice_"),
 	}
 	err := p.ledger.intend(ctx, in, func(ctx context.Context) (journal.Batch, error) {
-		done, err := Do(ctx, p.engine, c, p.plan.changes.Bindings(), p.origin(run, c))
+		done, err := Do(ctx, p.engine, c, p.plan.changes.Bindings(), By{Origin: p.origin(run, c), History: p.plan.history()})
 		if err != nil {
 			return journal.Batch{}, err
 		}

@@ -96,17 +96,17 @@ func (f *FolderApply) awaitWhat(ctx context.Context, c planning.Change, started 
 // one does one change to its end: it is planned again when a value was not known, made
 // and then started when it is a rollout, and repeated while the engine still works at it.
 func (f *FolderApply) one(ctx context.Context, c planning.Change) (planning.Change, error) {
-	done, err := Do(ctx, f.Client, c, f.ids, f.Origin)
+	done, err := Do(ctx, f.Client, c, f.ids, By{Origin: f.Origin})
 	var unknown *NotKnown
 	if errors.As(err, &unknown) {
 		if c, err = f.again(ctx, c); err != nil {
 			return c, err
 		}
-		done, err = Do(ctx, f.Client, c, f.ids, f.Origin)
+		done, err = Do(ctx, f.Client, c, f.ids, By{Origin: f.Origin})
 	}
 	for pause := firstLook; err == nil && done.Again; pause = min(pause*3/2, slowestLook) {
 		if err = idle(ctx, pause); err == nil {
-			done, err = Do(ctx, f.Client, c, f.ids, f.Origin)
+			done, err = Do(ctx, f.Client, c, f.ids, By{Origin: f.Origin})
 		}
 	}
 	if err != nil {

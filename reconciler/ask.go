@@ -100,10 +100,10 @@ func (p *stackPass) do(ctx context.Context, a *askRecord) error {
 		return p.again(a)
 	case Suspend:
 		p.s.Suspended = &suspension{Who: a.Who, Reason: a.Reason, At: a.At}
-		p.answer(a, "suspended: nothing is started until somebody continues it; what runs is watched on", "")
+		p.answer(a, "suspended: nothing is started, and what runs is watched on. Go on with: "+p.way(Continue, ""), "")
 	case Continue:
 		p.s.Suspended = nil
-		p.answer(a, "continued", "")
+		p.answer(a, "the suspension is over", "")
 	case Replan:
 		p.forget()
 		p.answer(a, "planned anew", "")
@@ -248,7 +248,7 @@ func (p *stackPass) approve(a *askRecord) error {
 	case run == nil || !run.Acted.IsZero():
 		return refusef("nothing of %s waits for an approval", p.k)
 	case run.Digest == "" || !digestMeans(a.Digest, run.Digest):
-		return refusef("%s is not the plan that waits; that is %s", planning.ShortDigest(a.Digest), planning.ShortDigest(run.Digest))
+		return refusef("%s is not the plan that waits: that is %s", planning.ShortDigest(a.Digest), planning.ShortDigest(run.Digest))
 	}
 	run.Approved = append(run.Approved, approval{Digest: run.Digest, Who: a.Who, Via: a.Via, At: a.At})
 	p.answer(a, "plan "+planning.ShortDigest(run.Digest)+" is approved", "")

@@ -18,7 +18,7 @@ import (
 func (p *stackPass) holds(ctx context.Context, run *runRecord) ([]Wait, error) {
 	var out []Wait
 	if s := p.s.Suspended; s != nil {
-		out = append(out, Wait{For: ForPerson, What: fmt.Sprintf("suspended by %s at %s: %s. Go on with: sluice reconcile resume %s", inert(s.Who), stamp(s.At), inert(s.Reason), p.k)})
+		out = append(out, Wait{For: ForPerson, What: fmt.Sprintf("suspended by %s at %s: %s. Go on with: %s", inert(s.Who), stamp(s.At), inert(s.Reason), p.way(Continue, ""))})
 	}
 	switch {
 	case p.gitErr != nil:
@@ -32,7 +32,7 @@ func (p *stackPass) holds(ctx context.Context, run *runRecord) ([]Wait, error) {
 		return nil, err
 	}
 	out = append(out, deps...)
-	out = append(out, denials(p.plan.verdict, run)...)
+	out = append(out, p.denials(p.plan.verdict, run)...)
 	if w, ok := p.shrinkage(run); ok {
 		out = append(out, w)
 	}
@@ -40,6 +40,28 @@ func (p *stackPass) holds(ctx context.Context, run *runRecord) ([]Wait, error) {
 		out = append(out, w)
 	}
 	return out, nil
+}
+
+// way is what a person types for a verb: a comment where there is a forge, a command
+// where there is none. Words are what the verb takes.
+func (p *stackPass) way(v Verb, words string) string {
+	if p.forge != nil {
+		if v == Override {
+			words += " because …"
+		}
+		return strings.TrimSpace(fmt.Sprintf("/sluice %s %s", v, words))
+	}
+	command := string(v)
+	switch v {
+	case Continue:
+		command = "resume"
+	case Override:
+		words += " --reason …"
+	case Retry:
+		words = "--endpoint " + words
+	default:
+	}
+	return strings.TrimSpace(fmt.Sprintf("sluice reconcile %s %s %s", command, p.k, words))
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }
@@ -85,7 +107,7 @@ func (p *stackPass) dependencies(ctx context.Context) ([]Wait, error) {
 }
 
 // denials are what the policy refuses and nobody has lifted for this plan.
-func denials(v policy.Verdict, run *runRecord) []Wait {
+func (p *stackPass) denials(v policy.Verdict, run *runRecord) []Wait {
 	var out []Wait
 	for _, r := range v.Remarks {
 		if r.Severity != policy.Deny || lifted(r, run.Overrides, run.Digest) {
@@ -97,7 +119,7 @@ func denials(v policy.Verdict, run *runRecord) []Wait {
 		}
 		what += ": " + inert(r.Message)
 		if len(r.Override) > 0 {
-			what += ". " + joined(r.Override) + " may lift it: /sluice override " + inert(r.Rule) + " REASON"
+			what += ". " + joined(r.Override) + " may lift it: " + p.way(Override, inert(r.Rule))
 		}
 		out = append(out, Wait{For: ForPolicy, What: what})
 	}
@@ -122,8 +144,8 @@ func (p *stackPass) shrinkage(run *runRecord) (Wait, bool) {
 	if left > 0 && gone*100 <= p.config.Prune.MostShrink*bound {
 		return Wait{}, false
 	}
-	return Wait{For: ForPrune, What: fmt.Sprintf("this commit takes away %d of %d things, more than prune { most_shrink = %d } allows; nothing is deleted. If it is meant, approve the plan: /sluice approve %s",
-		gone, bound, p.config.Prune.MostShrink, planning.ShortDigest(run.Digest))}, true
+	return Wait{For: ForPrune, What: fmt.Sprintf("this commit takes away %d of %d things, more than prune { most_shrink = %d } allows; nothing is deleted. If it is meant, approve the plan: %s",
+		gone, bound, p.config.Prune.MostShrink, p.way(Approve, planning.ShortDigest(run.Digest)))}, true
 }
 
 // approved is the approval of a run's plan as it is now, from wherever it came.
@@ -148,11 +170,12 @@ func (p *stackPass) unapproved(run *runRecord) (Wait, bool) {
 	if why == "" || p.approved(run) != nil {
 		return Wait{}, false
 	}
-	what := fmt.Sprintf("plan %s needs an approval, since %s: /sluice approve %s", planning.ShortDigest(run.Digest), why, planning.ShortDigest(run.Digest))
+	what := fmt.Sprintf("plan %s needs an approval, since %s", planning.ShortDigest(run.Digest), why)
 	if n := len(run.Approved); n > 0 {
 		old := run.Approved[n-1]
 		what += fmt.Sprintf(". The approval of %s by %s is void: what it was given for has changed since", planning.ShortDigest(old.Digest), inert(old.Who))
 	}
+	what += ". Approve it: " + p.way(Approve, planning.ShortDigest(run.Digest))
 	return Wait{For: ForApproval, What: what}, true
 }
 

@@ -193,6 +193,27 @@ func (r *Reconciler) find(req *http.Request) (*follower, StackConfig, bool) {
 	return nil, StackConfig{}, false
 }
 
+// noStack tells which stacks there are.
+func (r *Reconciler) noStack(w http.ResponseWriter, req *http.Request) {
+	k := StackKey{req.PathValue("repository"), req.PathValue("stack")}
+	var there []string
+	for _, f := range r.followers {
+		for _, c := range f.config.Stacks {
+			there = append(there, f.key(c.Name).String())
+		}
+	}
+	refuse(w, http.StatusNotFound, fmt.Sprintf("no stack is named %q; there are: %s", k, clip(joined(there), 1000)))
+}
+
+// names are those of the repositories that are followed.
+func (r *Reconciler) names() []string {
+	var out []string
+	for _, f := range r.followers {
+		out = append(out, f.config.Name)
+	}
+	return out
+}
+
 // askBody is the body of a request that asks for something.
 type askBody struct {
 	Reason   string `json:"reason"`
@@ -207,8 +228,12 @@ type askBody struct {
 func (r *Reconciler) takeAsk(w http.ResponseWriter, req *http.Request, who caller) {
 	f, c, ok := r.find(req)
 	verb := Verb(req.PathValue("verb"))
-	if !ok || !isVerb(verb) {
-		refuse(w, http.StatusNotFound, "there is no such stack or verb")
+	if ok && !isVerb(verb) {
+		refuse(w, http.StatusNotFound, fmt.Sprintf("%q cannot be asked for", verb))
+		return
+	}
+	if !ok {
+		r.noStack(w, req)
 		return
 	}
 	var body askBody
@@ -272,7 +297,7 @@ type AskStatus struct {
 func (r *Reconciler) serveAsk(w http.ResponseWriter, req *http.Request, _ caller) {
 	f, c, ok := r.find(req)
 	if !ok {
-		refuse(w, http.StatusNotFound, "there is no such stack")
+		r.noStack(w, req)
 		return
 	}
 	a, err := read[askRecord](req.Context(), r.ledger, askKey(f.key(c.Name), "http "+req.PathValue("id")))
@@ -298,7 +323,7 @@ func (r *Reconciler) reconcileNow(w http.ResponseWriter, req *http.Request, who 
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	refuse(w, http.StatusNotFound, "there is no such repository")
+	refuse(w, http.StatusNotFound, fmt.Sprintf("no repository is named %q; there are: %s", req.PathValue("repository"), joined(r.names())))
 }
 
 // permissions are the repository's table, or the defaults.
@@ -322,7 +347,7 @@ type PlanStatus struct {
 func (r *Reconciler) servePlan(w http.ResponseWriter, req *http.Request, _ caller) {
 	f, c, ok := r.find(req)
 	if !ok {
-		refuse(w, http.StatusNotFound, "there is no such stack")
+		r.noStack(w, req)
 		return
 	}
 	s, ok, err := f.planStatus(c)

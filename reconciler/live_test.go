@@ -150,7 +150,7 @@ func (w world) settle(t *testing.T, set declaration.Set) planning.Bindings {
 
 func (w world) do(t *testing.T, c planning.Change, ids planning.Bindings) Done {
 	t.Helper()
-	done, err := Do(t.Context(), w.Client, c, ids, "test")
+	done, err := Do(t.Context(), w.Client, c, ids, By{Origin: "test"})
 	require.NoError(t, err, "%s of %s", c.Action, c.Address)
 	if done.Deployment != nil {
 		require.Eventually(t, func() bool {

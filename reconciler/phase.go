@@ -104,7 +104,7 @@ func (p *stackPass) aheadOf() []Wait {
 		if d.Who != "" {
 			what += " by " + render.Inert(d.Who)
 		}
-		what += "; this spec is not started again by itself. Change it in Git, or allow it: /sluice retry " + address
+		what += "; this spec is not started again by itself. Change it in Git, or allow it: " + p.way(Retry, address)
 		out = append(out, Wait{For: ForPerson, What: what})
 	}
 	return out

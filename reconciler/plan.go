@@ -132,6 +132,17 @@ func (f *follower) sees(c StackConfig, s stackRecord, standing planning.Standing
 	return standing
 }
 
+// history are the rollouts that a plan was made without.
+func (p *planned) history() []string {
+	var out []string
+	for _, e := range p.changes.Standing.Endpoints {
+		for _, r := range e.Past {
+			out = append(out, r.ID)
+		}
+	}
+	return out
+}
+
 // has reports whether an id is bound.
 func (s *stackRecord) has(id string) bool {
 	return slices.ContainsFunc(s.Bound, func(b boundThing) bool { return b.ID == id })

@@ -454,3 +454,49 @@ func TestAForkIsPlannedWhenSomebodyVouchesForIt(t *testing.T) {
 	require.NoError(t, w.pass())
 	require.Contains(t, c.comment(), "comes from a fork")
 }
+
+// What a person has cancelled starts again when a person says so: as a new rollout, once.
+func TestACancelledRolloutIsAllowedAgain(t *testing.T) {
+	w, _, f := rollingOut(t)
+	f.Say(1, "ann", "/sluice cancel the wrong week")
+	w.r.followers[0].lookSoon() // before anything has moved: a split that is frozen at 10 % refuses a first step of 10 %
+	w.until("it is cancelled", 10*time.Minute, w.phase(Ahead))
+	f.Say(1, "olga", "/sluice retry")
+	w.advance(time.Minute)
+	w.until("another one runs", 10*time.Minute, func() bool { return len(w.all("chat")) == 2 })
+	require.Equal(t, engineclient.StateCanceled, w.all("chat")[0].State)
+	w.until("it ends", 4*time.Hour, w.phase(InStep))
+	w.passes(time.Hour, time.Minute)
+	require.Len(t, w.all("chat"), 2)
+	require.Equal(t, engineclient.StateCompleted, w.all("chat")[1].State)
+}
+
+// What a person has taken back starts again when a person says so: live is then what Git
+// says, and not only a record of it.
+func TestWhatWasTakenBackIsAllowedAgain(t *testing.T) {
+	w, _, f := rollingOut(t)
+	w.until("it ends", 4*time.Hour, w.phase(InStep))
+	f.Say(1, "ann", "/sluice reverse answers are worse")
+	w.advance(time.Minute)
+	w.until("it is taken back", 5*time.Hour, w.phase(Ahead))
+	require.Len(t, w.all("chat"), 2)
+	f.Say(1, "olga", "/sluice retry")
+	w.advance(time.Minute)
+	w.until("a third one runs", 10*time.Minute, func() bool { return len(w.all("chat")) == 3 })
+	w.until("it ends", 4*time.Hour, w.phase(InStep))
+	require.Equal(t, engineclient.StateCompleted, w.all("chat")[2].State)
+	require.Equal(t, w.all("chat")[0].TargetDeploymentID, w.all("chat")[2].TargetDeploymentID)
+}
+
+// rollingOut is a reviewed stage whose pull request 1 was merged and whose canary runs.
+func rollingOut(t *testing.T) (*stage, *memoryRemote, *forgetest.World) {
+	t.Helper()
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	c.merge()
+	w.advance(time.Second)
+	require.NoError(t, w.pass())
+	require.Len(t, w.all("chat"), 1)
+	return w, git, f
+}

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,11 @@ var glyphs = map[Phase]string{InStep: "✓", Waiting: "…", Applying: "●", Ro
 // Render writes the status for people: a block for each repository, a line for each stack
 // and each rollout, and below it what it waits for and how to go on.
 func (s Status) Render(w io.Writer, o render.Options) error {
+	if h := s.Holder; h != nil && !h.Mine {
+		if err := render.Line(w, fmt.Sprintf("standing by: process %d on %s writes, since %s\n", h.PID, render.Inert(h.Host), stamp(h.Since)), o); err != nil {
+			return err
+		}
+	}
 	for i, r := range s.Repositories {
 		if i > 0 {
 			if err := render.Line(w, "", o); err != nil {
@@ -66,6 +72,9 @@ func (k StackStatus) lines(now time.Time) []string {
 	}
 	for _, r := range k.Rollouts {
 		out = append(out, "      "+r.line(now))
+	}
+	if k.Suspended != "" && !slices.ContainsFunc(k.Waits, func(w Wait) bool { return w.For == ForPerson }) {
+		out = append(out, "      suspended by "+k.Suspended)
 	}
 	for _, wait := range k.Waits {
 		if wait.What != k.Error {

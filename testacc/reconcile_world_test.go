@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -450,6 +451,7 @@ func (p *follower) ask(key string, words ...string) (out, errs string, code int)
 
 // stackStatus is what "sluice reconcile status --json" says of the stack.
 type stackStatus struct {
+	Plan     string
 	Phase    string
 	Error    string
 	Waits    []struct{ For, What string }
@@ -478,4 +480,20 @@ func (w *followed) stackIn(status string) stackStatus {
 	require.Len(w.t, all.Repositories, 1)
 	require.Len(w.t, all.Repositories[0].Stacks, 1)
 	return all.Repositories[0].Stacks[0]
+}
+
+// holds reports whether a process holds the lease.
+func (w *followed) holds(p *follower) bool {
+	w.t.Helper()
+	out, _, code := p.ask(doorKeys["wall"], "status", "--json")
+	var s struct{ Holder struct{ Mine bool } }
+	return code == 0 && json.Unmarshal([]byte(out), &s) == nil && s.Holder.Mine
+}
+
+// between stands between the reconciler and the engine, and returns its address.
+func (w *followed) between(h http.HandlerFunc) string {
+	w.t.Helper()
+	s := httptest.NewServer(h)
+	w.t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s.URL
 }

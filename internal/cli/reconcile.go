@@ -109,7 +109,7 @@ func (a *app) reconcile(ctx context.Context, f reconcileFlags) error {
 		return err
 	}
 	if f.check {
-		a.printf("%s: %s, %s\n", orFlags(f.config), count1(len(c.Repositories), "repository", "repositories"), count1(stacksOf(c), "stack", "stacks"))
+		a.printf("%s: nothing is wrong; %s, %s\n", orFlags(f.config), count1(len(c.Repositories), "repository", "repositories"), count1(stacksOf(c), "stack", "stacks"))
 		return nil
 	}
 	log, err := a.logger(f.level, f.format)
