@@ -132,3 +132,37 @@ func (s *Server) Subscribe(t testing.TB, address, secret string) {
 	})
 	require.NoError(t, err)
 }
+
+// Propose opens a pull request of a branch that was pushed, and returns its number.
+func (s *Server) Propose(t testing.TB, author, branch string) int {
+	t.Helper()
+	made, _, err := s.as(t, author).CreatePullRequest("acme", "app", gitea.CreatePullRequestOption{Head: branch, Base: "main", Title: branch})
+	require.NoError(t, err)
+	return int(made.Index)
+}
+
+// Comments are the texts that a user has written on a pull request, oldest first.
+func (s *Server) Comments(t testing.TB, number int, author string) []string {
+	t.Helper()
+	all, _, err := s.as(t, site).ListIssueComments("acme", "app", int64(number), gitea.ListIssueCommentOptions{})
+	require.NoError(t, err)
+	var out []string
+	for _, c := range all {
+		if c.Poster.UserName == author {
+			out = append(out, c.Body)
+		}
+	}
+	return out
+}
+
+// Statuses are what was set on a commit or a branch, newest first, as "state description".
+func (s *Server) Statuses(t testing.TB, ref string) []string {
+	t.Helper()
+	all, _, err := s.as(t, site).ListStatuses("acme", "app", ref, gitea.ListStatusesOption{})
+	require.NoError(t, err)
+	out := make([]string, len(all))
+	for i, one := range all {
+		out[i] = string(one.State) + " " + one.Description
+	}
+	return out
+}
