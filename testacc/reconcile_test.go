@@ -175,6 +175,9 @@ func (s *story) leavesItsReceipt() {
 	t := s.w.t
 	final := s.pull.shows(soon, "### ✓ chat: taken back in ", "`reverse` by `ann`", "nobody needs it", "(takes back `rol_", "all answered with 200")
 	t.Logf("the comment at the end:\n%s", final)
+	status, _, _ := s.follower.ask(doorKeys["wall"], "status")
+	drift, _, _ := s.follower.ask(doorKeys["wall"], "drift", "models/prod")
+	t.Logf("the status at the end:\n%s\n%s", status, drift)
 	all := s.w.rollouts()
 	require.Len(t, all, 2, "one canary and one on the way back")
 	require.Equal(t, all[0].TargetDeploymentID, all[1].SourceDeploymentID)
