@@ -500,3 +500,25 @@ func rollingOut(t *testing.T) (*stage, *memoryRemote, *forgetest.World) {
 	require.Len(t, w.all("chat"), 1)
 	return w, git, f
 }
+
+// A commit that only brings the approval leaves the plan what it was, across a restart too.
+func TestAnApprovalInAFileApprovesThePlanThatWaits(t *testing.T) {
+	w, git := canary(t, 10, 100)
+	w.until("it ends", 3*time.Hour, w.phase(InStep))
+	w.repository("models").Approval = ApproveByDigest
+	w.begin()
+	back := strings.NewReplacer("source_deployment_id = sluice_deployment.stable.id", "source_deployment_id = sluice_deployment.candidate.id",
+		"target_deployment_id = sluice_deployment.candidate.id", "target_deployment_id = sluice_deployment.stable.id").Replace(canaryHouse("chat", 50, 100))
+	git.push("main", "and back", map[string]string{"prod/main.tf": back})
+	w.passes(3*time.Minute, time.Minute)
+	waits := w.stack("models", "prod").Waits
+	require.Len(t, waits, 1)
+	require.Equal(t, ForApproval, waits[0].For)
+	digest := w.stack("models", "prod").Plan
+	w.begin()
+	w.passes(30*time.Minute, time.Minute)
+	require.Equal(t, digest, w.stack("models", "prod").Plan)
+	git.push("main", "a person approves", map[string]string{"prod/sluice.approvals": "# ana\n" + planning.ShortDigest(digest) + "\n"})
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	require.Len(t, w.all("chat"), 2)
+}

@@ -91,7 +91,7 @@ func driftSheet() Sheet {
 
 func digestSheet() Sheet {
 	s := planSheet()
-	s.Approval.Mode, s.Approval.May, s.Approval.File = ByDigest, "maintain or more, or team acme/platform; not the author", "approvals.txt"
+	s.Approval.Mode, s.Approval.May, s.Approval.File = ByDigest, "maintain or more, or team acme/platform; not the author", "sluice.approvals"
 	s.Approval.Plans[0].Void = "it named 77aa00bb11cc, and main has moved since"
 	return s
 }
