@@ -262,7 +262,11 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 		ID:         strings.Join([]string{p.k.Repository, p.k.Stack, run.Commit.ID, c.Address.String(), string(c.Action), token()}, " "),
 		Repository: p.k.Repository, Stack: p.k.Stack, Address: c.Address.String(), Verb: string(c.Action) + "_" + strings.TrimPrefix(string(c.Kind), "sluice_"),
 	}
-	err := p.ledger.intend(ctx, in, func(ctx context.Context) (journal.Batch, error) {
+	first := run.Acted.IsZero()
+	if first { // with the digest that was approved, which is another one after the first write
+		run.Acted = p.now()
+	}
+	err := p.ledger.intendWith(ctx, in, p.save(), func(ctx context.Context) (journal.Batch, error) {
 		done, err := Do(ctx, p.engine, c, p.plan.changes.Bindings(), By{Origin: p.origin(run, c), History: p.plan.history()})
 		if err != nil {
 			return journal.Batch{}, err
@@ -271,6 +275,9 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 		p.made(run, c, done)
 		return p.save(), nil
 	})
+	if err != nil && first && settled(err) {
+		run.Acted = time.Time{} // nothing was changed
+	}
 	if err != nil {
 		return 0, Wait{}, err
 	}
@@ -331,9 +338,6 @@ func (p *stackPass) origin(run *runRecord, c planning.Change) string {
 
 // made records what a change has come to.
 func (p *stackPass) made(run *runRecord, c planning.Change, done Done) {
-	if run.Acted.IsZero() {
-		run.Acted = p.now()
-	}
 	p.countRepeat(c)
 	address := c.Address.String()
 	run.Done = append(run.Done, doneChange{Action: c.Action, Address: address, ID: done.ID})
@@ -395,11 +399,15 @@ func (p *stackPass) watchToo(run *runRecord, c planning.Change, live api.Rollout
 
 // takeInAll binds what was found at the engine: what an earlier try has made, whose answer
 // or whose record was lost, and what stood already. A rollout that was cancelled there is
-// a person's decision also for a journal that has just begun.
+// a person's decision also for a journal that has just begun. What is not there any more,
+// and is not asked for, is let go.
 func (p *stackPass) takeInAll() {
 	for _, c := range p.plan.changes.List {
 		if c.ID == "" || c.Action == planning.Delete || c.Action == planning.Replace {
 			continue
+		}
+		if !p.s.has(c.ID) {
+			p.tellTaken("apply.taken_in", c.Address, c.ID, "stands already, made by others or by a try whose record was lost; it is taken in")
 		}
 		p.s.bind(c.Address, c.ID)
 		if c.Kind == declaration.RolloutKind && c.Live != nil {
@@ -411,6 +419,20 @@ func (p *stackPass) takeInAll() {
 			p.s.unbind(c.Address) // the block is gone, the record at the engine is history
 		}
 	}
+	for _, b := range slices.Clone(p.s.Bound) {
+		if _, asked := p.plan.changes.Find(b.Address.String()); !asked {
+			p.s.unbind(b.Address)
+			p.tellTaken("apply.gone", b.Address, b.ID, "is not declared and not there any more")
+		}
+	}
+}
+
+// tellTaken tells what was found rather than made.
+func (p *stackPass) tellTaken(kind string, address declaration.Address, id, what string) {
+	p.tell(&p.batch, happening{
+		Key: []string{p.s.Commit.ID, address.String(), id}, Kind: kind, Stack: p.k.Stack, Commit: p.s.Commit.ID, Severity: info,
+		Text: fmt.Sprintf("%s: %s (%s) %s", p.k, address, id, what),
+	})
 }
 
 func (p *stackPass) takeInRollout(c planning.Change, live api.Rollout) {

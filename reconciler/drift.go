@@ -17,7 +17,10 @@ import (
 func (p *stackPass) noteDrift() {
 	var lines []driftLine
 	for _, c := range p.plan.changes.List {
-		if c.Action != planning.Update || !p.theirs(c) && p.current() != nil && p.current().Acted.IsZero() {
+		if c.BlockedBy != "" { // what a rollout holds is moved by it
+			continue
+		}
+		if c.Action != planning.Update || !p.theirs(c) && p.current() != nil { // the rest is being made
 			lines = append(lines, theirLines(c)...)
 			continue
 		}

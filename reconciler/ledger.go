@@ -94,11 +94,17 @@ func (l *ledger) write(ctx context.Context, b journal.Batch) error {
 // changes. After a crash between the two, whoever comes next finds the intent open and
 // looks at the world before anything is repeated.
 func (l *ledger) intend(ctx context.Context, in journal.Intent, do func(ctx context.Context) (journal.Batch, error)) error {
+	return l.intendWith(ctx, in, journal.Batch{}, do)
+}
+
+// intendWith records something else together with the intent.
+func (l *ledger) intendWith(ctx context.Context, in journal.Intent, with journal.Batch, do func(ctx context.Context) (journal.Batch, error)) error {
 	if err := l.mayWrite(); err != nil {
 		return err
 	}
 	in.At = l.now()
-	if err := l.write(ctx, journal.Batch{Begin: []journal.Intent{in}}); err != nil {
+	with.Begin = append(with.Begin, in)
+	if err := l.write(ctx, with); err != nil {
 		return fmt.Errorf("record the intent to %s %s: %w", in.Verb, in.Address, err)
 	}
 	if err := l.mayWrite(); err != nil { // the disk may have been slow

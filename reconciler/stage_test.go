@@ -146,9 +146,8 @@ func (w *stage) writes(n int) []call {
 	return slices.DeleteFunc(slices.Clone(w.calls[n:]), func(c call) bool { return c.Method == http.MethodGet || strings.Contains(c.Path, "preview") })
 }
 
-// open starts a reconciler over the world's journal, as a process does.
-func (w *stage) open() *Reconciler {
-	w.t.Helper()
+// parts are what a process of this world works with.
+func (w *stage) parts() Parts {
 	remotes := map[string]gitsource.Remote{}
 	for name, m := range w.remotes {
 		remotes[name] = m
@@ -157,7 +156,13 @@ func (w *stage) open() *Reconciler {
 	if os.Getenv("SLUICE_TEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	r, err := New(w.config, Parts{Engine: w.Client, Journal: w.journal, Remotes: remotes, Forges: w.forges, Now: func() time.Time { return w.now }, Logger: log})
+	return Parts{Engine: w.Client, Journal: w.journal, Remotes: remotes, Forges: w.forges, Now: func() time.Time { return w.now }, Logger: log}
+}
+
+// open starts a reconciler over the world's journal, as a process does.
+func (w *stage) open() *Reconciler {
+	w.t.Helper()
+	r, err := New(w.config, w.parts())
 	require.NoError(w.t, err)
 	w.r = r
 	return r

@@ -1,0 +1,6 @@
+//go:build !race
+
+package reconciler
+
+// stride is which boundaries of a story are tried: each.
+const stride = 1
