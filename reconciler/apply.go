@@ -31,7 +31,8 @@ func (p *stackPass) apply(ctx context.Context) error {
 		todo := p.todo()
 		run := p.current()
 		if run == nil && len(todo) == 0 {
-			p.plan.done = true
+			p.plan.waits = p.foreign()
+			p.plan.done = len(p.plan.waits) == 0
 			return nil
 		}
 		if run == nil {
@@ -44,7 +45,7 @@ func (p *stackPass) apply(ctx context.Context) error {
 			run.Digest = p.plan.digest
 		}
 		if len(todo) == 0 {
-			p.plan.waits = p.starting(run)
+			p.plan.waits = append(p.foreign(), p.starting(run)...)
 			p.plan.done = len(p.plan.waits) == 0
 			return nil
 		}
@@ -211,6 +212,18 @@ func (p *stackPass) sidesReady(c planning.Change) Wait {
 	return Wait{}
 }
 
+// foreign are the endpoints of this stack that somebody else reconciles, also while there
+// is nothing to write: to be in step with what another one owns is an accident.
+func (p *stackPass) foreign() []Wait {
+	var out []Wait
+	for _, e := range p.plan.changes.Standing.Endpoints {
+		if e.Owner != "" {
+			out = append(out, Wait{For: ForOwner, What: fmt.Sprintf("endpoint %s belongs to %s; two owners would undo each other's work", planning.BareName(e.Name), inert(e.Owner))})
+		}
+	}
+	return out
+}
+
 // starting waits for the deployments that a run has made, where they ask to be waited for:
 // what depends on this stack begins when they serve.
 func (p *stackPass) starting(run *runRecord) []Wait {
@@ -352,7 +365,7 @@ func (p *stackPass) made(run *runRecord, c planning.Change, done Done) {
 	if done.Rollout != nil {
 		digest := p.watchToo(run, c, *done.Rollout)
 		p.s.submit(address, digest)
-		p.s.Again = slices.DeleteFunc(p.s.Again, func(d string) bool { return d == digest })
+		p.s.Again = slices.DeleteFunc(p.s.Again, func(a allowedAgain) bool { return a.Spec == digest })
 	}
 	p.tell(&p.batch, happening{
 		Key:  []string{run.Commit.ID, address, string(c.Action), done.ID, fmt.Sprint(len(run.Done))},

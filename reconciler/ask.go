@@ -288,7 +288,7 @@ func (p *stackPass) again(a *askRecord) error {
 				p.s.unbind(b.Address)
 			}
 		}
-		p.s.Again = append(p.s.Again, d.Spec)
+		p.s.Again = append(p.s.Again, allowedAgain{Spec: d.Spec, At: p.now()})
 		lifted = append(lifted, address)
 	}
 	if len(lifted) == 0 {

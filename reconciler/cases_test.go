@@ -85,7 +85,7 @@ func TestACancelIsRespectedByAJournalThatHasJustBegun(t *testing.T) {
 	r := w.all("chat")[0]
 	_, err := w.person("ana").CancelRollout(t.Context(), r.EndpointID, r.ID, api.Control{Reason: "no"})
 	require.NoError(t, err)
-	w.journal = newJournal()
+	w.journal, w.config.State.Instance = newJournal(), w.r.instance
 	w.begin()
 	w.passes(30*time.Minute, time.Minute)
 	require.Len(t, w.all("chat"), 1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
@@ -122,7 +123,7 @@ func (f *follower) sees(c StackConfig, s stackRecord, standing planning.Standing
 		since, all := s.since(*e), e.Rollouts
 		e.Rollouts = nil
 		for _, r := range all {
-			if engineclient.Terminal(r.State) && !s.has(r.ID) && (r.CreatedAt.Before(since) || r.Sluice != nil && slices.Contains(s.Again, r.Sluice.Digest)) {
+			if engineclient.Terminal(r.State) && !s.has(r.ID) && (r.CreatedAt.Before(since) || s.again(r)) {
 				e.Past = append(e.Past, r) // what it has left still stands
 				continue
 			}
@@ -141,6 +142,11 @@ func (p *planned) history() []string {
 		}
 	}
 	return out
+}
+
+// again reports whether a rollout is of a spec that a person has allowed once more since.
+func (s *stackRecord) again(r api.Rollout) bool {
+	return r.Sluice != nil && slices.ContainsFunc(s.Again, func(a allowedAgain) bool { return a.Spec == r.Sluice.Digest && r.CreatedAt.Before(a.At) })
 }
 
 // has reports whether an id is bound.

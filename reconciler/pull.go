@@ -162,12 +162,12 @@ func (f *follower) askAfterMissing(ctx context.Context, lists ...[]forge.PullReq
 const seldom = 5
 
 // listenToMerged hears what people say on what was merged: each time while it is under
-// way, and more seldom afterwards, unless a webhook came.
+// way and for an hour, and more seldom afterwards, unless a webhook came.
 func (f *follower) listenToMerged(ctx context.Context, hinted bool) error {
 	f.pulls.looks++
 	for _, number := range sortedNumbers(f.pulls.known) {
 		r := f.pulls.known[number]
-		if r.State != forge.IsMerged || !r.Over.IsZero() && !hinted && f.pulls.looks%seldom != 0 {
+		if r.State != forge.IsMerged || !hinted && f.pulls.looks%seldom != 0 && !r.Over.IsZero() && f.now().Sub(r.Over) > time.Hour {
 			continue
 		}
 		if err := f.listen(ctx, r); err != nil {

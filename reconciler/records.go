@@ -46,7 +46,7 @@ type stackRecord struct {
 	Recent    []string         // commits of the runs that are over, newest last
 	Bound     []boundThing
 	Submitted map[string]string // spec digest that was submitted last, by rollout address
-	Again     []string          // spec digests that a person has allowed once more
+	Again     []allowedAgain
 	UnderWay  int               // rollouts that are not over
 	Suspended *suspension
 	Skipped   []skipped // newest last, at most 50
@@ -57,6 +57,13 @@ type stackRecord struct {
 	Error     string
 	Since     time.Time          // of Phase
 	Queue     []gitsource.Commit // of supersede = "every": commits that wait for their turn
+}
+
+// allowedAgain is a spec that a person has allowed to start once more: what was made of it
+// before is history.
+type allowedAgain struct {
+	Spec string
+	At   time.Time
 }
 
 type suspension struct {

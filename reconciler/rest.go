@@ -78,7 +78,7 @@ func (p *stackPass) quiet() bool {
 // looks is how everything looks that a plan depends on.
 func (p *stackPass) looks(ctx context.Context) (string, error) {
 	tags, err := p.live.looks(ctx, p.s.endpointIDs())
-	lines := []string{p.s.Commit.ID, p.s.Files, tags, p.rulesKey(), strings.Join(p.s.Again, " ")}
+	lines := []string{p.s.Commit.ID, p.s.Files, tags, p.rulesKey(), fmt.Sprint(len(p.s.Again))}
 	for _, run := range p.runs {
 		for _, r := range run.Rollouts {
 			lines = append(lines, fmt.Sprint(r.ID, r.moment()))

@@ -185,8 +185,11 @@ func (c *comment) approval() {
 	if a.Mode == "" || c.s.blocked() || !c.s.changes() || c.s.Stage == Following && !c.s.unproved() {
 		return
 	}
-	if c.s.denials() > 0 {
+	switch {
+	case c.s.denials() > 0 && c.s.liftable():
 		c.para("**To apply:** mend what is denied, or have it lifted; then what follows.")
+	case c.s.denials() > 0:
+		c.para("**To apply:** mend what is denied; then what follows.")
 	}
 	if a.Mode == ByMerge {
 		c.para("**To apply:** merge. The merged commit is planned and judged again; this comment says so when that is another plan than this one.")

@@ -93,6 +93,18 @@ func (s Sheet) denials() int {
 	return n
 }
 
+// liftable reports whether somebody may lift each denial that stands.
+func (s Sheet) liftable() bool {
+	for _, st := range s.Stacks {
+		for _, r := range st.remaining().Remarks {
+			if r.Severity == "deny" && len(r.Override) == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // blocked reports whether there is no plan that could be applied.
 func (s Sheet) blocked() bool {
 	return len(s.Conflicts) > 0 || s.errors() > 0 || s.problem() != ""
