@@ -47,7 +47,7 @@ type stackRecord struct {
 	Bound     []boundThing
 	Submitted map[string]string // spec digest that was submitted last, by rollout address
 	Again     []allowedAgain
-	UnderWay  int               // rollouts that are not over
+	UnderWay  int // rollouts that are not over
 	Suspended *suspension
 	Skipped   []skipped // newest last, at most 50
 	Drift     []driftLine
