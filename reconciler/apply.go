@@ -279,7 +279,7 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 	if first { // with the digest that was approved, which is another one after the first write
 		run.Acted = p.now()
 	}
-	err := p.ledger.intendWith(ctx, in, p.save(), func(ctx context.Context) (journal.Batch, error) {
+	change := func(ctx context.Context) (journal.Batch, error) {
 		done, err := Do(ctx, p.engine, c, p.plan.changes.Bindings(), By{Origin: p.origin(run, c), History: p.plan.history()})
 		if err != nil {
 			return journal.Batch{}, err
@@ -287,7 +287,9 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 		p.meters.writes.WithLabelValues(in.Verb).Inc()
 		p.made(run, c, done)
 		return p.save(), nil
-	})
+	}
+	err := p.within(ctx, "apply", func(ctx context.Context) error { return p.ledger.intendWith(ctx, in, p.save(), change) },
+		ofStack.String(in.Stack), ofVerb.String(in.Verb), ofAddress.String(clip(inert(in.Address), longestAddress)), ofCommit.String(run.Commit.ID))
 	if err != nil && first && settled(err) {
 		run.Acted = time.Time{} // nothing was changed
 	}

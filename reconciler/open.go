@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
@@ -37,11 +40,27 @@ func Open(ctx context.Context, c Config, o OpenOptions) (*Reconciler, error) {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	client, err := openEngine(c.Engine, o)
+	traces, err := openTraces(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	parts := Parts{Engine: client, Remotes: map[string]gitsource.Remote{}, Forges: map[string]forge.Forge{}, Hooks: map[string]forge.Hook{}, Logger: o.Logger, Version: o.Version, Getenv: o.Getenv, Out: o.Out}
+	r, err := openWith(ctx, c, o, traces)
+	if err != nil {
+		return nil, errors.Join(err, endTraces(ctx, traces, flushWithin))
+	}
+	return r, nil
+}
+
+func openWith(ctx context.Context, c Config, o OpenOptions, traces *sdktrace.TracerProvider) (*Reconciler, error) {
+	var transport http.RoundTripper
+	if traces != nil {
+		transport = engineclient.Traced{Next: http.DefaultTransport}
+	}
+	client, err := openEngine(c.Engine, o, transport)
+	if err != nil {
+		return nil, err
+	}
+	parts := Parts{Engine: client, Remotes: map[string]gitsource.Remote{}, Forges: map[string]forge.Forge{}, Hooks: map[string]forge.Hook{}, Logger: o.Logger, Version: o.Version, Getenv: o.Getenv, Out: o.Out, Traces: traces}
 	hosts := gitsource.NewHosts(c.Limits.PerHost)
 	for _, r := range c.Repositories {
 		remote, err := openRemote(c, r, hosts, o)
@@ -66,10 +85,16 @@ func Open(ctx context.Context, c Config, o OpenOptions) (*Reconciler, error) {
 	return r, nil
 }
 
-// Close closes the journal.
-func (r *Reconciler) Close() error { return r.ledger.Close() }
+// Close sends the spans that are left, within flushWithin, and closes the journal.
+func (r *Reconciler) Close() error {
+	if err := endTraces(context.Background(), r.traces, flushWithin); err != nil {
+		lostTraces(r.log, err)
+	}
+	return r.ledger.Close()
+}
 
-func openEngine(c EngineConfig, o OpenOptions) (*engineclient.Client, error) {
+// openEngine makes the client; a nil transport is the default one.
+func openEngine(c EngineConfig, o OpenOptions, transport http.RoundTripper) (*engineclient.Client, error) {
 	read := func() (string, error) { return c.APIKey.Read(o.Getenv) }
 	if !c.APIKey.Given() {
 		read = func() (string, error) {
@@ -83,7 +108,7 @@ func openEngine(c EngineConfig, o OpenOptions) (*engineclient.Client, error) {
 	if key == "" {
 		return nil, errors.New("no API key for the engine: set SLUICE_API_KEY, or engine { api_key_file } in the configuration")
 	}
-	return engineclient.New(engineclient.Config{BaseURL: c.URL, APIKey: key, RenewKey: read, Project: c.Project, UserAgent: "sluice-reconciler/" + o.Version})
+	return engineclient.New(engineclient.Config{BaseURL: c.URL, APIKey: key, RenewKey: read, Project: c.Project, UserAgent: "sluice-reconciler/" + o.Version, Transport: transport})
 }
 
 func openJournal(ctx context.Context, c StateConfig, o OpenOptions) (journal.Journal, error) {

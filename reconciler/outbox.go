@@ -15,7 +15,7 @@ func (r *Reconciler) newOutbox(out io.Writer) *notify.Outbox {
 		out = os.Stdout
 	}
 	read := func(s Secret) (string, error) { return s.Read(r.getenv) }
-	return notify.NewOutbox(notify.Options{Journal: r.ledger, Write: r.ledger.write, Destinations: Destinations(r.config.Notify, Senders{Read: read, Now: r.now, Out: out})})
+	return notify.NewOutbox(notify.Options{Journal: r.ledger, Write: r.ledger.write, Destinations: r.traced(Destinations(r.config.Notify, Senders{Read: read, Now: r.now, Out: out}))})
 }
 
 // remind puts the reminders of the parks that still stand into the batch.

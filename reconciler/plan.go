@@ -56,7 +56,16 @@ func (p *planned) gone() int {
 // planFolder plans a folder against what stands at the engine now. What is wrong with
 // the folder is in the plan's diagnostics; the error is of the engine or of the policy.
 // What it evaluates it may keep for the next time.
-func (f *follower) planFolder(ctx context.Context, c StackConfig, o folder, s stackRecord, kept *loads) (*planned, error) {
+func (f *follower) planFolder(ctx context.Context, c StackConfig, o folder, s stackRecord, kept *loads) (out *planned, err error) {
+	err = f.within(ctx, "plan", func(ctx context.Context) error {
+		var err error
+		out, err = f.planIn(ctx, c, o, s, kept)
+		return err
+	}, ofStack.String(c.Name), ofCommit.String(o.Commit.ID))
+	return out, err
+}
+
+func (f *follower) planIn(ctx context.Context, c StackConfig, o folder, s stackRecord, kept *loads) (*planned, error) {
 	out := &planned{folder: o, at: f.now()}
 	options, err := o.options(c)
 	if err != nil {
@@ -86,7 +95,10 @@ func (f *follower) planFolder(ctx context.Context, c StackConfig, o folder, s st
 		return out, err
 	}
 	out.digest = out.changes.Digest()
-	return out, f.judge(ctx, out)
+	if len(f.config.Policies) == 0 {
+		return out, nil
+	}
+	return out, f.within(ctx, "judge", func(ctx context.Context) error { return f.judge(ctx, out) })
 }
 
 // refusals are errors of a plan: a file that is not read must never look like one that
@@ -215,9 +227,6 @@ func pick[T any](base, now []T, newer func(T) bool) []T {
 
 // judge asks the policies about a plan.
 func (f *follower) judge(ctx context.Context, p *planned) error {
-	if len(f.config.Policies) == 0 {
-		return nil
-	}
 	text, err := p.changes.JSON()
 	if err != nil {
 		return fmt.Errorf("write the plan for the policy: %w", err)

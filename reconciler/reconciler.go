@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
@@ -34,10 +36,13 @@ type Parts struct {
 	Out     io.Writer                   // of notifications of kind stdout; default os.Stdout
 	Logger  *slog.Logger
 	Version string
+	Traces  *sdktrace.TracerProvider // nil for none; Close ends it
 }
 
 // Reconciler follows repositories and makes an engine what they say.
 type Reconciler struct {
+	spans
+	traces    *sdktrace.TracerProvider
 	config    Config
 	engine    *engineclient.Client
 	ledger    *ledger
@@ -67,6 +72,9 @@ func New(c Config, p Parts) (*Reconciler, error) {
 		trees: map[string]gitsource.Snapshot{}, compiled: map[string]ruleMemory{}, plans: map[StackKey]*planned{}, meters: newMeters(),
 		version: p.Version, getenv: p.Getenv, hookers: p.Hooks,
 	}
+	if p.Traces != nil {
+		r.traces, r.spans = p.Traces, spans{p.Traces.Tracer("sluice/reconciler")}
+	}
 	if r.getenv == nil {
 		r.getenv = os.Getenv
 	}
@@ -86,11 +94,20 @@ func New(c Config, p Parts) (*Reconciler, error) {
 		if !ok {
 			return nil, fmt.Errorf("repository %s has no remote", rc.Name)
 		}
-		f := &follower{Reconciler: r, config: rc, remote: fetching{remote, slots}, forge: p.Forges[rc.Name], wake: make(chan struct{}, 1), memory: map[string]*stackMemory{}, shown: map[string]*shownRollout{}}
+		f := &follower{Reconciler: r, config: rc, remote: fetching{remote, slots}, forge: r.forgeOf(rc.Name, p.Forges), wake: make(chan struct{}, 1), memory: map[string]*stackMemory{}, shown: map[string]*shownRollout{}}
 		f.log = r.log.With("repository", rc.Name)
 		r.followers = append(r.followers, f)
 	}
 	return r, nil
+}
+
+// forgeOf is the forge of a repository; nil for none.
+func (r *Reconciler) forgeOf(repository string, forges map[string]forge.Forge) forge.Forge {
+	f := forges[repository]
+	if f == nil || r.tracer == nil {
+		return f
+	}
+	return tracedForge{f, r.spans, repository}
 }
 
 // token is a name that nobody else has.
@@ -194,24 +211,32 @@ func (f *follower) hasten() {
 func (f *follower) pass(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, f.config.Deadline)
 	defer cancel()
+	return f.within(ctx, "pass", f.parts, ofRepository.String(f.config.Name))
+}
+
+// parts are those of a pass, in their order.
+func (f *follower) parts(ctx context.Context) error {
 	var errs []error
-	gitErr := f.observe(ctx)
+	gitErr := f.within(ctx, "observe", f.observe)
 	if gitErr == nil {
-		gitErr = f.desire(ctx)
+		gitErr = f.within(ctx, "read", f.desire)
 	}
 	errs = append(errs, gitErr)
 	f.noteGit(gitErr)
 	f.gitErr = gitErr
 	if f.forge != nil {
-		errs = append(errs, f.lookAtPulls(ctx))
+		errs = append(errs, f.within(ctx, "pulls", f.lookAtPulls))
 	}
 	for _, c := range f.config.Stacks {
-		if err := f.stack(ctx, c); err != nil {
+		pass := func(ctx context.Context) error { return f.stack(ctx, c) }
+		if err := f.within(ctx, "stack", pass, ofStack.String(c.Name)); err != nil {
 			errs = append(errs, fmt.Errorf("stack %s: %w", f.key(c.Name), err))
 		}
 	}
 	if f.forge != nil {
-		errs = append(errs, f.reportPulls(ctx), f.reportRuns(ctx))
+		errs = append(errs, f.within(ctx, "report", func(ctx context.Context) error {
+			return errors.Join(f.reportPulls(ctx), f.reportRuns(ctx))
+		}))
 	}
 	return errors.Join(errs...)
 }

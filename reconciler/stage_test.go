@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engine"
@@ -53,6 +55,7 @@ type stage struct {
 	journal *journaltest.Memory
 	config  Config
 	r       *Reconciler
+	traces  *sdktrace.TracerProvider // nil for none
 }
 
 // call is one request that reached the engine.
@@ -156,7 +159,7 @@ func (w *stage) parts() Parts {
 	if os.Getenv("SLUICE_TEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	return Parts{Engine: w.Client, Journal: w.journal, Remotes: remotes, Forges: w.forges, Now: func() time.Time { return w.now }, Logger: log}
+	return Parts{Engine: w.Client, Journal: w.journal, Remotes: remotes, Forges: w.forges, Now: func() time.Time { return w.now }, Logger: log, Traces: w.traces, Out: io.Discard}
 }
 
 // open starts a reconciler over the world's journal, as a process does.

@@ -20,7 +20,8 @@ func (p *stackPass) watch(ctx context.Context) error {
 	for _, run := range p.runs {
 		for i := range run.Rollouts {
 			if run.Rollouts[i].Ended.IsZero() {
-				if err := p.look(ctx, run, &run.Rollouts[i]); err != nil {
+				look := func(ctx context.Context) error { return p.look(ctx, run, &run.Rollouts[i]) }
+				if err := p.within(ctx, "look", look, ofRollout.String(run.Rollouts[i].ID)); err != nil {
 					return err
 				}
 			}
