@@ -49,6 +49,9 @@ func (p *stackPass) apply(ctx context.Context) error {
 			p.plan.done = len(p.plan.waits) == 0
 			return nil
 		}
+		if p.plan.waits = blocked(todo); len(p.plan.waits) == len(todo) { // there is nothing to approve
+			return nil
+		}
 		holds, err := p.holds(ctx, run)
 		if err != nil {
 			return err
@@ -87,13 +90,18 @@ func (p *stackPass) apply(ctx context.Context) error {
 func (p *stackPass) todo() []planning.Change {
 	var out []planning.Change
 	for _, c := range p.plan.changes.Pending() {
+		starts := c.Kind == declaration.RolloutKind && (c.Action == planning.Create || c.Action == planning.Replace)
 		switch {
+		case starts && !p.asksNow() && !p.s.mayAgain(c.Digest):
+			continue // only a commit or a person's word starts a rollout, never what somebody has done at the engine
+		case c.Action == planning.Create && p.vanished(c) && !p.asksNow() && p.config.Drift != CorrectDrift:
+			continue // somebody has deleted it: told as drift
 		case c.Action == planning.Delete && neverStarted(c): // it would hold its endpoint for ever
-		case c.Action == planning.Delete && (c.Kind == declaration.RolloutKind || p.config.Prune.Mode != PruneOn):
-			continue // a record of history; or prune is off: told, and left
+		case c.Action == planning.Delete && c.Kind == declaration.RolloutKind:
+			continue // a record of history
 		case c.Action == planning.Update && p.config.Drift != CorrectDrift && p.theirs(c):
 			continue
-		case c.Kind == declaration.RolloutKind && c.Digest != "" && p.decisions[c.Address.String()].Spec == c.Digest && (c.Action == planning.Create || c.Action == planning.Replace):
+		case starts && c.Digest != "" && p.decisions[c.Address.String()].Spec == c.Digest:
 			continue // a person has decided against this very spec
 		case c.Kind == declaration.RolloutKind && c.Action == planning.Create && c.Digest != "" && p.s.Submitted[c.Address.String()] == c.Digest:
 			continue // it was submitted, and its record was deleted since: that is no reason to run it again
@@ -101,6 +109,31 @@ func (p *stackPass) todo() []planning.Change {
 		out = append(out, c)
 	}
 	return out
+}
+
+// asksNow reports whether Git asks for something that was not in step yet: a commit is
+// being applied for the first time.
+func (p *stackPass) asksNow() bool {
+	run := p.current()
+	return run != nil && p.s.Settled != run.Commit.ID
+}
+
+// vanished reports whether a thing that would be made was there already: somebody has
+// deleted it.
+func (p *stackPass) vanished(c planning.Change) bool {
+	return slices.ContainsFunc(p.s.Bound, func(b boundThing) bool { return b.Address == c.Address && b.ID != c.ID })
+}
+
+// withoutWeight is a change of a deployment that was there already, or whose endpoint has a
+// split: made again it takes no traffic, since what serves now is not its to disturb.
+func (p *stackPass) withoutWeight(c planning.Change) planning.Change {
+	if c.Action != planning.Create || c.Declared.Deployment == nil || !p.vanished(c) {
+		return c
+	}
+	d := *c.Declared.Deployment
+	d.InitialTrafficWeight.Value = 0
+	c.Declared.Deployment = &d
+	return c
 }
 
 // neverStarted reports whether a rollout was made and has moved nothing.
@@ -175,13 +208,28 @@ func (p *stackPass) one(ctx context.Context, run *runRecord, c planning.Change) 
 	return made, w, err
 }
 
+// blocked are the changes that cannot be made now, by their reasons.
+func blocked(todo []planning.Change) []Wait {
+	var out []Wait
+	for _, c := range todo {
+		if c.Blocked == "" {
+			continue
+		}
+		w := Wait{For: ForPerson, What: c.Address.String() + ": " + c.Blocked}
+		if c.BlockedBy != "" {
+			w.For = ForRollout
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
 // ready reports what one change waits for; the zero Wait for nothing.
 func (p *stackPass) ready(ctx context.Context, c planning.Change) (Wait, error) {
+	if w := blocked([]planning.Change{c}); len(w) > 0 {
+		return w[0], nil
+	}
 	switch {
-	case c.Blocked != "" && c.BlockedBy != "":
-		return Wait{For: ForRollout, What: c.Address.String() + ": " + c.Blocked}, nil
-	case c.Blocked != "":
-		return Wait{For: ForPerson, What: c.Address.String() + ": " + c.Blocked}, nil
 	case c.Action == planning.Delete && c.Protected:
 		return Wait{For: ForPerson, What: c.Address.String() + " is protected by prevent_destroy and is not declared any more"}, nil
 	case c.Kind == declaration.RolloutKind && (c.Action == planning.Create || c.Action == planning.Replace):
@@ -247,7 +295,11 @@ func (p *stackPass) replicas(c planning.Change) Wait {
 			if d.ID != c.ID || d.Autoscaling.MinReplicas == nil {
 				continue
 			}
-			if want := *d.Autoscaling.MinReplicas; d.Status.ReadyReplicas < want {
+			want := *d.Autoscaling.MinReplicas
+			if want > 0 && d.Status.ReadyReplicas >= want && strings.HasSuffix(d.Status.State, "_SCALING") {
+				return Wait{For: ForReady, What: fmt.Sprintf("%s is scaling", c.Address)}
+			}
+			if d.Status.ReadyReplicas < want {
 				return Wait{For: ForReady, What: fmt.Sprintf("%s: %d of %s ready", c.Address, d.Status.ReadyReplicas, planning.Count(want, "replica"))}
 			}
 		}
@@ -280,7 +332,7 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 		run.Acted = p.now()
 	}
 	change := func(ctx context.Context) (journal.Batch, error) {
-		done, err := Do(ctx, p.engine, c, p.plan.changes.Bindings(), By{Origin: p.origin(run, c), History: p.plan.history()})
+		done, err := Do(ctx, p.engine, p.withoutWeight(c), p.plan.changes.Bindings(), By{Origin: p.origin(run, c), History: p.plan.history()})
 		if err != nil {
 			return journal.Batch{}, err
 		}
@@ -429,13 +481,14 @@ func (p *stackPass) takeInAll() {
 			p.takeInRollout(c, *c.Live)
 		}
 	}
-	for _, c := range p.plan.changes.List {
+	for _, c := range slices.Concat(p.plan.changes.List, p.plan.kept) {
 		if c.Action == planning.Delete && c.Kind == declaration.RolloutKind && c.Blocked == "" && !neverStarted(c) {
 			p.s.unbind(c.Address) // the block is gone, the record at the engine is history
 		}
 	}
 	for _, b := range slices.Clone(p.s.Bound) {
-		if _, asked := p.plan.changes.Find(b.Address.String()); !asked {
+		kept := slices.ContainsFunc(p.plan.kept, func(c planning.Change) bool { return c.Address == b.Address })
+		if _, asked := p.plan.changes.Find(b.Address.String()); !asked && !kept {
 			p.s.unbind(b.Address)
 			p.tellTaken("apply.gone", b.Address, b.ID, "is not declared and not there any more")
 		}

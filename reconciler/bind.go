@@ -50,6 +50,11 @@ func (s *stackRecord) things() int {
 // owner is what an endpoint of a stack is owned by.
 func (f *follower) owner(c StackConfig) string { return f.instance + " " + f.key(c.Name).String() }
 
+// mayAgain reports whether a person has allowed a spec once more.
+func (s *stackRecord) mayAgain(digest string) bool {
+	return slices.ContainsFunc(s.Again, func(a allowedAgain) bool { return a.Spec == digest })
+}
+
 // submit records the spec that was submitted last at an address.
 func (s *stackRecord) submit(address, digest string) {
 	if s.Submitted == nil {

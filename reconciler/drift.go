@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
@@ -20,6 +23,7 @@ func (p *stackPass) noteDrift() {
 		if c.BlockedBy != "" { // what a rollout holds is moved by it
 			continue
 		}
+		lines = append(lines, p.awayLines(c)...)
 		if c.Action != planning.Update || !p.theirs(c) && p.current() != nil { // the rest is being made
 			lines = append(lines, theirLines(c)...)
 			continue
@@ -47,6 +51,29 @@ func (p *stackPass) noteDrift() {
 		text += ". It is put right where no rollout holds it"
 	}
 	p.tell(&p.batch, happening{Key: []string{p.k.Stack, key}, Kind: "drift.seen", Stack: p.k.Stack, Commit: p.s.Commit.ID, Severity: warning, Text: text})
+}
+
+// awayLines are the differences that are no field of a change: a thing that somebody has
+// deleted, and a split that is not the one which a completed rollout left. Neither starts
+// anything, and the split is never put back: it may be a person's answer to an outage.
+func (p *stackPass) awayLines(c planning.Change) []driftLine {
+	address := c.Address.String()
+	if c.Action == planning.Create && p.vanished(c) && !p.asksNow() {
+		return []driftLine{{Address: address, Field: "existence", Git: "declared", Live: "deleted at the engine"}}
+	}
+	if c.Kind != declaration.RolloutKind || c.Live == nil || c.Live.State != engineclient.StateCompleted {
+		return nil
+	}
+	for _, e := range p.plan.changes.Standing.Endpoints {
+		if e.ID != c.EndpointID || planning.Newest(slices.Concat(e.Rollouts, e.Past)).ID != c.Live.ID {
+			continue
+		}
+		source, target := planning.ShareIn(e.TrafficSplit, e.All, c.Live.SourceDeploymentID), planning.ShareIn(e.TrafficSplit, e.All, c.Live.TargetDeploymentID)
+		if source > 0 {
+			return []driftLine{{Address: address, Field: "traffic split", Git: "all on its target, as it left it", Live: fmt.Sprintf("%.0f %% on its source, %.0f %% on its target", 100*source, 100*target)}}
+		}
+	}
+	return nil
 }
 
 // theirLines are the differences that somebody else has made.

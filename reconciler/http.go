@@ -48,7 +48,7 @@ func (r *Reconciler) ready(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	for _, f := range r.followers {
-		if h := f.health(); h.Passes == 0 || h.Failures >= 3 {
+		if h := f.health(); h.LastGood.IsZero() || h.Failures >= 3 {
 			http.Error(w, "repository "+f.config.Name+": "+orElse(h.Error, "not looked at yet"), http.StatusServiceUnavailable)
 			return
 		}
@@ -350,7 +350,7 @@ func (r *Reconciler) servePlan(w http.ResponseWriter, req *http.Request, _ calle
 		r.noStack(w, req)
 		return
 	}
-	s, ok, err := f.planStatus(c)
+	s, ok, err := f.planStatus(req.Context(), c)
 	switch {
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, err.Error())

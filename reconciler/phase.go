@@ -57,8 +57,6 @@ func (p *stackPass) where(err error) (Phase, []Wait) {
 	var waits []Wait
 	if p.plan != nil {
 		waits = p.plan.waits
-	} else if p.folder == nil && p.s.Commit.ID != "" {
-		waits = p.s.Waits // nothing new was planned
 	}
 	for _, run := range p.runs {
 		for _, r := range run.Rollouts {
@@ -78,12 +76,36 @@ func (p *stackPass) where(err error) (Phase, []Wait) {
 		return Applying, waits
 	case len(waits) > 0:
 		return Waiting, waits
-	case p.source.Now.State != "" && p.tree == nil && p.s.Commit.ID == "":
-		return Waiting, []Wait{{For: ForSource, What: p.source.Now.Reason}}
+	case p.s.Commit.ID == "":
+		return Waiting, []Wait{{For: ForSource, What: p.unread()}}
+	case p.plan == nil: // nothing was planned in this pass, so nothing new is known
+		return p.asBefore()
 	case p.ahead():
 		return Ahead, p.aheadOf()
 	}
 	return InStep, nil
+}
+
+// unread says why no commit of a stack was read yet.
+func (p *stackPass) unread() string {
+	if p.source.Now.Reason != "" {
+		return p.source.Now.Reason
+	}
+	if p.gitErr != nil {
+		return "Git has not been read yet: " + render.Inert(p.gitErr.Error())
+	}
+	return "Git has not been read yet"
+}
+
+// asBefore is the phase of a stack that was not planned: what it was, but for a rollout
+// that has ended since.
+func (p *stackPass) asBefore() (Phase, []Wait) {
+	switch p.s.Phase {
+	case RollingOut, Parked, Applying, "":
+		return Waiting, []Wait{{For: ForSource, What: "it is planned again when Git can be read"}}
+	case InStep, Waiting, Ahead, Invalid, Failed, Superseded, Finished:
+	}
+	return p.s.Phase, p.s.Waits
 }
 
 // ahead reports whether a person's word stands against what Git declares.

@@ -31,7 +31,8 @@ type planned struct {
 	verdict policy.Verdict
 	digest  string // of the plan; empty when there is none
 	at      time.Time
-	problem string // why there is no plan, where it is not the files
+	kept    []planning.Change // what is declared no more and stays
+	problem string            // why there is no plan, where it is not the files
 
 	known bool   // it was made in an earlier pass
 	waits []Wait // of an apply
@@ -91,14 +92,44 @@ func (f *follower) planIn(ctx context.Context, c StackConfig, o folder, s stackR
 	if kept != nil {
 		kept.known = out.changes.Known()
 	}
+	if f.config.Prune.Mode != PruneOn {
+		out.keepUndeclared()
+	}
 	if out.changes, err = LookAhead(ctx, f.engine, out.changes); err != nil {
 		return out, err
 	}
+	out.blockRefused()
 	out.digest = out.changes.Digest()
 	if len(f.config.Policies) == 0 {
 		return out, nil
 	}
 	return out, f.within(ctx, "judge", func(ctx context.Context) error { return f.judge(ctx, out) })
+}
+
+// staysText is what becomes of a thing that is declared no more while prune is off.
+const staysText = "it is not declared any more, and stays, since there is no prune block"
+
+// keepUndeclared takes out of a plan what it would delete: without prune nothing is, so
+// that neither a person nor a policy reads of it. A rollout that never started goes all
+// the same, since it would hold its endpoint for ever.
+func (p *planned) keepUndeclared() {
+	p.changes.List = slices.DeleteFunc(p.changes.List, func(c planning.Change) bool {
+		stays := c.Action == planning.Delete && !neverStarted(c)
+		if stays {
+			p.kept = append(p.kept, c)
+		}
+		return stays
+	})
+}
+
+// blockRefused blocks the rollouts that the engine says it would refuse, so that nobody is
+// asked to approve what cannot be.
+func (p *planned) blockRefused() {
+	for i := range p.changes.List {
+		if c := &p.changes.List[i]; c.Ahead != nil && c.Ahead.Refused != "" && c.Blocked == "" && c.Makes() {
+			c.Blocked = "the engine would refuse it: " + c.Ahead.Refused
+		}
+	}
 }
 
 // refusals are errors of a plan: a file that is not read must never look like one that

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
@@ -32,21 +33,21 @@ func (p *stackPass) reverse(ctx context.Context, a *askRecord) error {
 	if !engineclient.Terminal(live.State) {
 		return p.control(ctx, a, r) // and go on when it is CANCELED
 	}
-	if carried(live) == 100 {
+	if live.CurrentTrafficPercent != nil && *live.CurrentTrafficPercent == 0 {
 		return refusef("rollout %s serves nothing on its target: there is nothing to take back", r.ID)
 	}
-	p.decided(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Reverse, Rollout: r.ID, Who: a.Who, Reason: a.Reason, At: a.At})
 	made, err := p.takeBack(ctx, a, r, live)
 	if err != nil {
 		return err
 	}
+	p.decided(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Reverse, Rollout: r.ID, Who: a.Who, Reason: a.Reason, At: a.At})
 	p.answer(a, fmt.Sprintf("rollout %s takes %s back", made.ID, r.ID), "")
 	return nil
 }
 
 // backwards is the spec of the way back. It has the strategy of the way there, those of
 // its steps that are still before it, and no gate: there is no healthy side to compare with.
-func backwards(spec api.RolloutSpec, live api.Rollout) api.RolloutSpec {
+func backwards(spec api.RolloutSpec, live api.Rollout, carried int) api.RolloutSpec {
 	out := api.RolloutSpec{SourceDeploymentID: live.TargetDeploymentID, TargetDeploymentID: live.SourceDeploymentID}
 	switch {
 	case spec.BlueGreen != nil:
@@ -58,21 +59,34 @@ func backwards(spec api.RolloutSpec, live api.Rollout) api.RolloutSpec {
 		if spec.Canary != nil {
 			out.Canary.StepInterval = spec.Canary.StepInterval
 			for _, s := range spec.Canary.Steps {
-				if s.Traffic > carried(live) {
+				if s.Traffic > carried {
 					out.Canary.Steps = append(out.Canary.Steps, api.CanaryStep{Traffic: s.Traffic})
 				}
+			}
+			if len(out.Canary.Steps) == 0 { // the last step of the way there is 100
+				out.Canary.Steps = []api.CanaryStep{{Traffic: 100}}
 			}
 		}
 	}
 	return out
 }
 
-// carried is the percent of the pair that the side which is gone back to serves now.
-func carried(live api.Rollout) int {
-	if live.CurrentTrafficPercent == nil {
-		return 100
+// carried is the percent of the pair that the side which is gone back to serves now, by the
+// live split: somebody may have moved it since the rollout ended.
+func (p *stackPass) carried(ctx context.Context, live api.Rollout) (int, error) {
+	ep, err := p.engine.GetEndpoint(ctx, live.EndpointID)
+	if err != nil {
+		return 0, err
 	}
-	return 100 - *live.CurrentTrafficPercent
+	all, err := engineclient.Collect(p.engine.Deployments(ctx, live.EndpointID, engineclient.ListOptions{}))
+	if err != nil {
+		return 0, err
+	}
+	back, there := planning.ShareIn(ep.TrafficSplit, all, live.SourceDeploymentID), planning.ShareIn(ep.TrafficSplit, all, live.TargetDeploymentID)
+	if back+there == 0 {
+		return 0, nil
+	}
+	return int(math.Ceil(100*back/(back+there) - 1e-9)), nil
 }
 
 // specOf is what a rollout was asked to be, as far as its engine tells.
@@ -97,7 +111,11 @@ func specOf(live api.Rollout) api.RolloutSpec {
 
 // takeBack makes and starts the reverse rollout, or takes in the one of an earlier try.
 func (p *stackPass) takeBack(ctx context.Context, a *askRecord, r *runRollout, live api.Rollout) (api.Rollout, error) {
-	spec := backwards(specOf(live), live)
+	carried, err := p.carried(ctx, live)
+	if err != nil {
+		return api.Rollout{}, err
+	}
+	spec := backwards(specOf(live), live, carried)
 	digest := planning.DigestOf(spec)
 	made, ok, err := p.madeSince(ctx, r.EndpointID, spec, digest, live)
 	if err != nil {

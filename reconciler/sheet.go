@@ -49,19 +49,10 @@ func (f *follower) stackSheet(c StackConfig, p *planned, diff string, given []ov
 			out.Endpoints = append(out.Endpoints, ch.Endpoint)
 		}
 	}
-	if f.config.Prune.Mode != PruneOn {
-		keepUndeclared(out.Changes)
+	for _, k := range p.kept {
+		out.Changes = append(out.Changes, render.Change{Address: k.Address.String(), Action: planning.NoOp, ID: k.ID, Held: staysText})
 	}
 	return out
-}
-
-// keepUndeclared shows what is declared no more as what stays, since nothing is deleted.
-func keepUndeclared(changes []render.Change) {
-	for i := range changes {
-		if changes[i].Action == planning.Delete {
-			changes[i].Action, changes[i].Held = planning.NoOp, "it is not declared any more; prune is off, so it stays"
-		}
-	}
 }
 
 func place(d declaration.Diagnostic) string {

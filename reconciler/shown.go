@@ -2,6 +2,8 @@ package reconciler
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 )
@@ -15,14 +17,18 @@ func (p *stackPass) show(plan *planned) {
 }
 
 // planStatus is the newest plan of a stack, if this process has made one.
-func (f *follower) planStatus(c StackConfig) (PlanStatus, bool, error) {
+func (f *follower) planStatus(ctx context.Context, c StackConfig) (PlanStatus, bool, error) {
 	f.mu.Lock()
 	plan := f.plans[f.key(c.Name)]
 	f.mu.Unlock()
 	if plan == nil {
 		return PlanStatus{}, false, nil
 	}
-	out := PlanStatus{At: plan.at, Commit: plan.folder.Commit.ID, Digest: plan.digest, Drift: []driftLine{}}
+	s, err := read[stackRecord](ctx, f.ledger, stackKey(f.key(c.Name)))
+	if err != nil {
+		return PlanStatus{}, false, err
+	}
+	out := PlanStatus{At: plan.at, Commit: plan.folder.Commit.ID, Digest: plan.digest, Drift: append([]driftLine{}, s.Drift...)}
 	var text bytes.Buffer
 	if err := plan.diags.Render(&text); err != nil {
 		return out, false, err
@@ -34,16 +40,17 @@ func (f *follower) planStatus(c StackConfig) (PlanStatus, bool, error) {
 	if err := render.Changes(&text, plan.changes, render.Options{}); err != nil {
 		return out, false, err
 	}
+	for _, k := range plan.kept {
+		if err := render.Line(&text, fmt.Sprintf("  %s: %s", k.Address, staysText), render.Options{}); err != nil {
+			return out, false, err
+		}
+	}
 	if len(plan.verdict.Remarks) > 0 {
 		if err := render.Policy(&text, plan.verdict, render.Options{}); err != nil {
 			return out, false, err
 		}
 	}
 	out.Text = text.String()
-	for _, ch := range plan.changes.List {
-		out.Drift = append(out.Drift, theirLines(ch)...)
-	}
-	var err error
 	out.Plan, err = plan.changes.JSON()
 	return out, err == nil, err
 }

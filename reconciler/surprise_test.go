@@ -1,0 +1,139 @@
+package reconciler
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+)
+
+// deploymentID is the id of an endpoint's deployment.
+func (w *stage) deploymentID(endpoint, name string) string {
+	w.t.Helper()
+	for _, d := range w.endpoint(endpoint).Deployments {
+		if strings.HasSuffix(d.Name, name) {
+			return d.ID
+		}
+	}
+	w.t.Fatalf("endpoint %s has no deployment %s", endpoint, name)
+	return ""
+}
+
+// shares is the standing split by deployment, weights above 0 only.
+func (w *stage) shares(endpoint string) map[string]float64 {
+	out := map[string]float64{}
+	for _, e := range w.endpoint(endpoint).TrafficSplit {
+		if e.Weight > 0 {
+			out[e.DeploymentID] = e.Weight
+		}
+	}
+	return out
+}
+
+// A retired source that somebody deletes comes back neither with traffic nor with the whole
+// rollout: what a completed rollout left is never disturbed. Where drift is corrected it is
+// made again, without traffic.
+func TestADeletedSourceComesBackWithoutTraffic(t *testing.T) {
+	for _, mode := range []DriftMode{ReportDrift, CorrectDrift} {
+		t.Run(string(mode), func(t *testing.T) {
+			w, _ := canary(t, 10, 100)
+			w.r.followers[0].config.Drift = mode
+			w.until("it ends", 3*time.Hour, w.phase(InStep))
+			before := w.shares("chat")
+			bob := w.person("bob")
+			ep := w.endpoint("chat")
+			require.NoError(t, bob.DeleteDeployment(t.Context(), ep.ID, w.deploymentID("chat", "stable"), ""))
+			n := len(w.calls)
+			w.passes(time.Hour, time.Minute)
+			require.Equal(t, before, w.shares("chat"))
+			require.Len(t, w.all("chat"), 1)
+			if mode == ReportDrift {
+				require.Empty(t, w.writes(n))
+				require.Contains(t, fmt.Sprint(w.stack("models", "prod").Drift), "deleted at the engine")
+				require.Equal(t, 1, w.told("drift.seen"))
+				return
+			}
+			require.Len(t, w.endpoint("chat").Deployments, 2)
+		})
+	}
+}
+
+// A split that somebody has made by hand after a rollout is told, and left.
+func TestAHandMadeSplitAfterARolloutIsToldAndLeft(t *testing.T) {
+	w, _ := canary(t, 10, 100)
+	w.until("it ends", 3*time.Hour, w.phase(InStep))
+	bob, ep, stable := w.person("bob"), w.endpoint("chat"), w.deploymentID("chat", "stable")
+	one := 1
+	_, err := bob.UpdateDeployment(t.Context(), ep.ID, stable, "autoscaling.minReplicas,autoscaling.maxReplicas", api.UpdateDeployment{Autoscaling: &api.Autoscaling{MinReplicas: &one, MaxReplicas: &one}})
+	require.NoError(t, err)
+	w.advance(2 * time.Minute)
+	_, err = bob.SetWeight(t.Context(), ep.ID, stable, 1)
+	require.NoError(t, err)
+	split := w.shares("chat")
+	n := len(w.calls)
+	w.passes(30*time.Minute, time.Minute)
+	require.Empty(t, w.writes(n))
+	require.Equal(t, split, w.shares("chat"))
+	require.Contains(t, fmt.Sprint(w.stack("models", "prod").Drift), "traffic split")
+}
+
+// A reverse goes back from where the live split is, also when somebody has moved it, and
+// one that the engine refuses is no decision.
+func TestAReverseGoesBackFromTheLiveSplit(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 50, 100)})
+	require.NoError(t, w.pass())
+	c.merge()
+	w.advance(time.Minute)
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	w.until("it ends", 4*time.Hour, w.phase(InStep))
+	bob, ep, stable := w.person("bob"), w.endpoint("chat"), w.deploymentID("chat", "stable")
+	two := 2
+	_, err := bob.UpdateDeployment(t.Context(), ep.ID, stable, "autoscaling.minReplicas,autoscaling.maxReplicas", api.UpdateDeployment{Autoscaling: &api.Autoscaling{MinReplicas: &two, MaxReplicas: &two}})
+	require.NoError(t, err)
+	w.advance(2 * time.Minute)
+	_, err = bob.SetWeight(t.Context(), ep.ID, stable, 1)
+	require.NoError(t, err)
+	f.Say(c.number, "ann", "/sluice reverse answers are worse")
+	w.advance(time.Minute)
+	w.until("the reverse is made", 10*time.Minute, func() bool { return len(w.all("chat")) == 2 })
+	require.Len(t, w.all("chat")[1].Status.Steps, 1, "half is there already")
+	w.until("the reverse ends", 5*time.Hour, func() bool { return w.all("chat")[1].State == engineclient.StateCompleted })
+}
+
+// A stack whose Git was never read is not in step.
+func TestAStackWhoseGitWasNeverReadIsNotInStep(t *testing.T) {
+	w := newStage(t)
+	git := w.follow("models", map[string]string{"prod/main.tf": canaryHouse("chat")})
+	git.down = errGitDown
+	w.begin()
+	require.Error(t, w.pass())
+	s := w.stack("models", "prod")
+	require.Equal(t, Waiting, s.Phase)
+	require.Contains(t, s.Waits[0].What, "Git has not been read yet")
+	require.Zero(t, w.told("stack.in_step"))
+}
+
+// Without a prune block what is declared no more stays, and no plan says otherwise.
+func TestWithoutPruneNoPlanDeletesAnything(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "tidy", map[string]string{"prod/main.tf": ""})
+	require.NoError(t, w.pass())
+	require.NotContains(t, c.comment(), "3 destroyed")
+	require.Contains(t, c.comment(), "there is no prune block")
+	n := len(w.calls)
+	c.merge()
+	w.advance(time.Minute)
+	w.passes(10*time.Minute, time.Minute)
+	require.Empty(t, w.writes(n))
+	text, ok, err := w.r.followers[0].planStatus(t.Context(), w.r.followers[0].config.Stacks[0])
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Contains(t, text.Text, "there is no prune block")
+	require.NotContains(t, text.Text, "3 destroyed")
+}
