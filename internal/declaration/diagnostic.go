@@ -201,41 +201,63 @@ func lineAt(source []byte, at int) string {
 	return strings.TrimRight(line, "\r")
 }
 
-// nearest is a hint with the name that differs least from a wrong one, or with all
-// of a few.
+// nearest is a hint with the name that differs least from a wrong one, or with those that
+// differ equally little; else with all of a few. A name that differs in more than a third
+// of its letters is no guess at all.
 func nearest(name string, known []string) string {
-	best, at := "", len(name)/3+2
+	var best []string
+	at := max(len(name)/3, 1)
 	for _, k := range known {
-		if d := editDistance(strings.ToLower(name), strings.ToLower(k)); d < at {
-			best, at = k, d
+		d := editDistance(strings.ToLower(name), strings.ToLower(k))
+		if d < at {
+			best, at = nil, d
+		}
+		if d == at && d < len(name) && !slices.Contains(best, k) {
+			best = append(best, k)
 		}
 	}
 	switch {
-	case best != "":
-		return fmt.Sprintf("did you mean %q?", best)
+	case len(best) == 1 || len(best) > 3:
+		return fmt.Sprintf("did you mean %q?", best[0])
+	case len(best) > 1:
+		return fmt.Sprintf("did you mean %q", best[0]) + orEach(best[1:]) + "?"
 	case len(known) > 0 && len(known) <= 12:
 		return "there are: " + strings.Join(known, ", ")
 	}
 	return ""
 }
 
+// orEach is each name behind an or.
+func orEach(names []string) string {
+	var out strings.Builder
+	for _, n := range names {
+		fmt.Fprintf(&out, " or %q", n)
+	}
+	return out.String()
+}
+
+// editDistance counts the letters that are put in, taken out or changed; two neighbours
+// that changed places count as one.
 func editDistance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64
 	}
-	row := make([]int, len(b)+1)
+	above, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
+		above, last, row = last, row, above
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost = 1 + min(diagonal, row[j-1], row[j])
+			if a[i-1] == b[j-1] {
+				row[j] = last[j-1]
+				continue
 			}
-			diagonal, row[j] = row[j], cost
+			row[j] = 1 + min(last[j-1], row[j-1], last[j])
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], 1+above[j-2])
+			}
 		}
 	}
 	return row[len(b)]
