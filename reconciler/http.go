@@ -75,6 +75,17 @@ func isVerb(v Verb) bool {
 	return ok && v != Help
 }
 
+// askable are the verbs of this door.
+func askable() []string {
+	var out []string
+	for _, u := range usages {
+		if isVerb(u.verb) {
+			out = append(out, string(u.verb))
+		}
+	}
+	return out
+}
+
 // check refuses what a comment would be refused for.
 func (b askBody) check(v Verb) error {
 	u, _ := usageOf(v)
@@ -229,7 +240,7 @@ func (r *Reconciler) takeAsk(w http.ResponseWriter, req *http.Request, who calle
 	f, c, ok := r.find(req)
 	verb := Verb(req.PathValue("verb"))
 	if ok && !isVerb(verb) {
-		refuse(w, http.StatusNotFound, fmt.Sprintf("%q cannot be asked for", verb))
+		refuse(w, http.StatusNotFound, fmt.Sprintf("%q cannot be asked for; there are: %s", verb, joined(askable())))
 		return
 	}
 	if !ok {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,9 +46,12 @@ comment on its pull request.`,
   sluice reconcile --config sluice.hcl
   sluice reconcile status
   sluice reconcile --once --repository https://git.example.com/acme/models.git --branch main --folder prod`,
-		Args: cobra.NoArgs,
+		Args: knownVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.reconcile(cmd.Context(), f)
+			err := f.fit(cmd.Flags().Changed)
+			if err == nil {
+				err = a.reconcile(cmd.Context(), f)
+			}
 			if f.once && err != nil {
 				var ended *endedError
 				if !errors.As(err, &ended) {
@@ -76,6 +80,42 @@ comment on its pull request.`,
 	fl.StringVar(&f.one.Auth.KnownHosts, "known-hosts", "", "file of the pinned host keys for SSH")
 	c.AddCommand(a.reconcileDoorCommands()...)
 	return c
+}
+
+// knownVerb takes no word: what stands there is a verb that there is not.
+func knownVerb(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, sub := range c.Commands() {
+		known = append(known, append([]string{sub.Name()}, sub.Aliases...)...)
+	}
+	return usagef("%q has no command %q; %s", c.CommandPath(), args[0], declaration.Nearest(args[0], known))
+}
+
+// withoutFile are the flags that say what a configuration file says otherwise.
+var withoutFile = []string{"branch", "folder", "state", "token-env", "ssh-key", "known-hosts"}
+
+// fit refuses flags that would be ignored.
+func (f reconcileFlags) fit(given func(flag string) bool) error {
+	var without []string
+	for _, name := range withoutFile {
+		if given(name) {
+			without = append(without, "--"+name)
+		}
+	}
+	switch {
+	case given("config") && given("repository"):
+		return usagef("--config and --repository are both given: the file names its repositories itself, so leave one away")
+	case given("config") && len(without) > 0:
+		return usagef("%s with --config would be ignored: write it into the file, or give --repository instead of the file", strings.Join(without, ", "))
+	case f.wait && !f.once:
+		return usagef("--wait goes with --once: without it the reconciler runs until it is ended")
+	case given("within") && !f.wait:
+		return usagef("--within goes with --wait: it bounds the waiting")
+	}
+	return nil
 }
 
 // readReconcile is the configuration that the flags name.

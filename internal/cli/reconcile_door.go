@@ -44,7 +44,7 @@ func (a *app) reconcileDoorCommands() []*cobra.Command {
 			return a.showStatus(s)
 		}}),
 		with(a.reconcileHistoryCommand(&d)),
-		with(&cobra.Command{Use: "now REPOSITORY", Short: "Make a pass over a repository at once", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
+		with(&cobra.Command{Use: "now REPOSITORY", Short: "Make a pass over a repository at once", Args: exactWords, RunE: func(c *cobra.Command, args []string) error {
 			if err := a.ask(c.Context(), d, http.MethodPost, "/v1/repositories/"+url.PathEscape(args[0])+"/reconcile", nil, nil); err != nil {
 				return err
 			}
@@ -117,17 +117,33 @@ func (a *app) reconcileHistoryCommand(d *door) *cobra.Command {
 	return c
 }
 
+// doorWords are examples of what the verbs of the door take.
+var doorWords = map[string]string{"REPOSITORY": "models", "REPOSITORY/STACK": "models/prod", "DIGEST": "3f9c1a2b4d5e", "RULE": "no-weekend"}
+
+// exactWords refuses more or fewer words than a command's use names, with an example.
+func exactWords(c *cobra.Command, args []string) error {
+	want := strings.Fields(c.Use)[1:]
+	if len(args) == len(want) {
+		return nil
+	}
+	example := c.CommandPath()
+	for _, w := range want {
+		example += " " + doorWords[w]
+	}
+	return usagef("%s takes %s, and %s: for example %s", c.CommandPath(), strings.Join(want, " "), count1(len(args), "word is given", "words are given"), example)
+}
+
 // stackPath is the path of a stack at the door.
 func stackPath(name string) (string, error) {
 	repository, stack, ok := strings.Cut(name, "/")
 	if !ok || repository == "" || stack == "" {
-		return "", usagef("%q: name a stack as REPOSITORY/STACK", name)
+		return "", usagef("%q: name a stack as REPOSITORY/STACK, for example models/prod; sluice reconcile status lists them", name)
 	}
 	return "/v1/stacks/" + url.PathEscape(repository) + "/" + url.PathEscape(stack), nil
 }
 
 func (a *app) reconcilePlanCommand(d *door, verb, short string) *cobra.Command {
-	return &cobra.Command{Use: verb + " REPOSITORY/STACK", Short: short, Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
+	return &cobra.Command{Use: verb + " REPOSITORY/STACK", Short: short, Args: exactWords, RunE: func(c *cobra.Command, args []string) error {
 		path, err := stackPath(args[0])
 		if err != nil {
 			return err
@@ -152,8 +168,7 @@ func (a *app) reconcilePlanCommand(d *door, verb, short string) *cobra.Command {
 // reconcileAskCommand asks for something that the next pass does, and waits for its answer.
 func (a *app) reconcileAskCommand(d *door, verb reconciler.Verb, use, short string) *cobra.Command {
 	var reason, selector string
-	words := len(strings.Fields(use)) - 1
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(words), RunE: func(c *cobra.Command, args []string) error {
+	c := &cobra.Command{Use: use, Short: short, Args: exactWords, RunE: func(c *cobra.Command, args []string) error {
 		path, err := stackPath(args[0])
 		if err != nil {
 			return err

@@ -60,6 +60,25 @@ func TestAReconcilersDoorSaysWhatIsMissing(t *testing.T) {
 	require.NotContains(t, help.out, "true|false")
 }
 
+// A flag that would be ignored is refused, and so is a word that is no verb.
+func TestAReconcilersCommandLineIsTakenOrRefused(t *testing.T) {
+	s := shell{t, map[string]string{"SLUICE_RECONCILER_URL": "http://127.0.0.1:1", "SLUICE_RECONCILER_KEY": "x"}}
+	file := []string{"reconcile", "--config", "sluice.hcl"}
+	for _, name := range []string{"--state", "--branch", "--folder", "--token-env", "--ssh-key", "--known-hosts"} {
+		s.run(append(file, name, "x")...).exits(cli.ExitUsage, name+" with --config would be ignored")
+	}
+	s.run(append(file, "--state", "x", "--branch", "y")...).exits(cli.ExitUsage, "--branch, --state with --config")
+	s.run(append(file, "--once", "--folder", "x")...).exits(cli.ExitFailed, "--folder with --config")
+	s.run(append(file, "--repository", "x")...).exits(cli.ExitUsage, "--config and --repository are both given")
+	s.run(append(file, "--wait")...).exits(cli.ExitUsage, "--wait goes with --once")
+	s.run(append(file, "--once", "--within", "1m")...).exits(cli.ExitFailed, "--within goes with --wait")
+	s.run("reconcile", "statsu").exits(cli.ExitUsage, `no command "statsu"`, `did you mean "status"?`)
+	s.run("reconcile", "diff").exits(cli.ExitUsage, "takes REPOSITORY/STACK, and 0 words are given: for example sluice reconcile diff models/prod")
+	s.run("reconcile", "approve", "models/prod").exits(cli.ExitUsage, "takes REPOSITORY/STACK DIGEST, and 1 word is given")
+	s.run("reconcile", "now").exits(cli.ExitUsage, "takes REPOSITORY, and")
+	s.run("reconcile", "drift", "prod").exits(cli.ExitUsage, "REPOSITORY/STACK, for example models/prod")
+}
+
 // Twenty commands in one list told nobody where to begin.
 func TestHelpIsOrderedByWhatPeopleWant(t *testing.T) {
 	help := shell{t, map[string]string{}}.run("help").exits(0).out
