@@ -112,6 +112,38 @@ func sluice(t *testing.T, env map[string]string, args ...string) (int, string) {
 	return code, errs.String()
 }
 
+// A plan that fails is the one whose summary is read.
+func TestAPipelinesPlanIsInTheSummaryAlsoWhenItFails(t *testing.T) {
+	for _, code := range []int{0, 1} {
+		trap := `trap 'echo "summary: $(cat "$GITHUB_STEP_SUMMARY")"' EXIT` + "\n"
+		got, said := ranBy(t, trap+githubScripts(t)["plan"], code)
+		require.Equal(t, code, got, said)
+		require.Contains(t, said, "summary: ```\nasked: plan prod\n```")
+	}
+}
+
+// What a comment says to write into the configuration is what a configuration takes.
+func TestConfigurationsInCommentsAreTaken(t *testing.T) {
+	for _, name := range []string{"systemd/sluice-reconcile.service", "container/Containerfile"} {
+		var lines []string
+		for _, m := range regexp.MustCompile(`(?m)^#   ((?:\w+ \{|  \w+ += .*|\}))$`).FindAllStringSubmatch(page(t, "examples/reconcile/"+name), -1) {
+			lines = append(lines, m[1])
+		}
+		text := strings.Join(lines, "\n") + "\n"
+		require.Contains(t, text, "state {\n  path ", name)
+		require.NotContains(t, page(t, "examples/reconcile/"+name), "state { path", "HCL takes one attribute on a line")
+		file := filepath.Join(t.TempDir(), "sluice.hcl")
+		rest := "repository \"models\" {\n  url = \"https://git.example.com/acme/models.git\"\n  stack \"prod\" {}\n}\n"
+		if !strings.Contains(text, "engine {") {
+			rest += "engine {\n  url = \"https://engine.example.com\"\n}\n"
+		}
+		require.NoError(t, os.WriteFile(file, []byte(text+rest), 0o600))
+		code, errs := sluice(t, nil, "reconcile", "--config", file, "--check")
+		require.Zero(t, code, "%s:\n%s\n%s", name, text, errs)
+		require.NotContains(t, errs, "error")
+	}
+}
+
 func TestTheSystemdUnitIsTaken(t *testing.T) {
 	unit := page(t, "examples/reconcile/systemd/sluice-reconcile.service")
 	for _, must := range []string{"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "StateDirectory=sluice-reconcile"} {

@@ -160,7 +160,7 @@ func (a *app) reconcile(ctx context.Context, f reconcileFlags) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }()
+	defer func() { _ = r.Close() }() //nolint:contextcheck // the last spans have a bound of their own
 	if f.once {
 		return a.once(ctx, r, f)
 	}
