@@ -82,7 +82,7 @@ func (h *weekHouse) text(s spec) string {
 			rungs = append(rungs, fmt.Sprintf("{ traffic = %d }", n))
 		}
 		fmt.Fprintf(&b, "resource \"sluice_rollout\" \"r%d\" {\n  endpoint_id = sluice_endpoint.e%d.id\n  source_deployment_id = sluice_deployment.%s%d.id\n  target_deployment_id = sluice_deployment.%s%d.id\n", h.n, h.n, s.from, h.n, s.to, h.n)
-		fmt.Fprintf(&b, "  canary = { steps = [%s], step_interval = \"10m\" }\n  metrics = [{\n    name = \"router_latency\", stat = \"PERCENTILE\", percentile = 95\n    regression_check = { direction = \"HIGHER_IS_WORSE\", max_regression_percent = 25 }\n  }]\n}\n", strings.Join(rungs, ", "))
+		fmt.Fprintf(&b, "  canary = { steps = [%s], step_interval = \"40m\" }\n  metrics = [{\n    name = \"router_latency\", stat = \"PERCENTILE\", percentile = 95\n    regression_check = { direction = \"HIGHER_IS_WORSE\", max_regression_percent = 25 }\n  }]\n}\n", strings.Join(rungs, ", "))
 	}
 	if s.broken {
 		b.WriteString("resource \"sluice_endpoint\" {\n")
@@ -168,7 +168,7 @@ func (w *week) happen() {
 			r.restore()
 		}
 	}
-	for range w.draw.IntN(max(2, len(w.repos)/12)) {
+	for range w.draw.IntN(w.size.acts + 1) {
 		r := w.repos[w.draw.IntN(len(w.repos))]
 		at := w.draw.IntN(all)
 		for _, a := range acts {
@@ -378,10 +378,19 @@ func (r *weekRepo) digest(p *weekPull) string {
 	return "0123456789ab"
 }
 
+// busy draws a house whose rollout is under way.
+func (r *weekRepo) busy() (api.Rollout, bool) {
+	for _, n := range r.w.draw.Perm(len(r.houses)) {
+		if live, ok := r.w.watched.underWay(r.houses[n]); ok {
+			return live, true
+		}
+	}
+	return api.Rollout{}, false
+}
+
 // doSteer lets somebody steer a rollout at the engine itself.
 func (r *weekRepo) doSteer() {
-	h := r.houses[r.w.draw.IntN(len(r.houses))]
-	live, ok := r.w.watched.underWay(h)
+	live, ok := r.busy()
 	if !ok {
 		return
 	}
@@ -427,8 +436,7 @@ func (r *weekRepo) doHand() {
 
 // doSlow makes what a rollout goes to slow, or well again.
 func (r *weekRepo) doSlow() {
-	h := r.houses[r.w.draw.IntN(len(r.houses))]
-	live, ok := r.w.watched.underWay(h)
+	live, ok := r.busy()
 	if !ok {
 		return
 	}
@@ -474,11 +482,11 @@ func (w *week) drawIllness() {
 		return
 	}
 	w.ill = illness{engine: w.chance(0.02)}
-	if w.chance(0.1) {
+	if w.chance(0.15) {
 		w.ill.lose = 1 + w.draw.IntN(3)
 	}
 	if w.chance(0.04) {
-		w.ill.deadAt = 1 + w.draw.IntN(30)
+		w.ill.deadAt = 1 + w.draw.IntN(8)
 	}
 	if w.chance(0.04) {
 		if w.standby == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
@@ -21,7 +22,9 @@ import (
 
 var (
 	weekSeed = flag.Uint64("week.seed", 1, "the first seed of a week in virtual time")
-	weekFor  = flag.Duration("week.for", 0, "play weeks with one seed after the other for this long")
+	weekFor  = flag.Duration("week.for", 0, "play whole weeks, one seed after the other, for this long")
+	weekPace = flag.Duration("week.pace", 0, "the mean pause between two passes; 0 for 40m, or 20m with -week.for")
+	weekOf   = flag.Int("week.repositories", 0, "how many repositories of four endpoints there are; 0 for 8, or 50 with -week.for")
 )
 
 // weekSize says how much happens.
@@ -29,11 +32,13 @@ type weekSize struct {
 	repositories int // of four endpoints each
 	long         time.Duration
 	pace         time.Duration // mean pause between two passes
+	acts         int           // of people between two passes, at most
 }
 
 var (
-	wholeWeek  = weekSize{repositories: 50, long: 7 * 24 * time.Hour, pace: 15 * time.Minute}
-	shortStint = weekSize{repositories: 6, long: 36 * time.Hour, pace: 8 * time.Minute}
+	wholeWeek  = weekSize{repositories: 50, long: 7 * 24 * time.Hour, pace: 20 * time.Minute, acts: 18}
+	quickWeek  = weekSize{repositories: 8, long: 7 * 24 * time.Hour, pace: 40 * time.Minute, acts: 5}
+	shortStint = weekSize{repositories: 5, long: 24 * time.Hour, pace: 15 * time.Minute, acts: 4}
 )
 
 // week is a world of many repositories and endpoints in which everything happens that a
@@ -41,21 +46,22 @@ var (
 // the same twice.
 type week struct {
 	*stage
-	size    weekSize
-	seed    uint64
-	draw    *rand.Rand
-	repos   []*weekRepo
-	watched *watch
-	process *process   // that works
-	standby *process   // nil while there is none
-	frozen  []*process // stand still with a lease that has run out
-	wrong   wrongness
-	ill     illness
-	boss    *engineclient.Client // a person's at the engine
-	died    int                  // processes
-	trace   []string
-	mending bool // no more faults
-	n       int  // asks at the HTTP door
+	size     weekSize
+	seed     uint64
+	draw     *rand.Rand
+	repos    []*weekRepo
+	watched  *watch
+	process  *process   // that works
+	standby  *process   // nil while there is none
+	frozen   []*process // stand still with a lease that has run out
+	wrong    wrongness
+	ill      illness
+	boss     *engineclient.Client // a person's at the engine
+	died     int                  // processes
+	trace    []string
+	mending  bool // no more faults
+	unmended bool // it ends as it is
+	n        int  // asks at the HTTP door
 }
 
 // process is one process of the reconciler, with a client of its own.
@@ -67,7 +73,8 @@ type process struct {
 
 // wrongness makes the reconciler wrong in one way, to prove that the watch notices.
 type wrongness struct {
-	blind   bool                                      // it does not see what rollouts there are
+	unseen  func(*week, api.Rollout) bool             // it does not see some rollouts in lists
+	config  func(*Config)                             // what it is told
 	between func(w *week, r *Reconciler)              // is called before each pass
 	journal func(*journaltest.Memory) journal.Journal // what it takes for the journal
 }
@@ -115,7 +122,11 @@ func (w *week) start() *process {
 	if w.wrong.journal != nil {
 		j = w.wrong.journal(w.journal)
 	}
-	r, err := New(w.config, Parts{Engine: w.clientOver(p, w.key), Journal: j, Remotes: remotes, Forges: w.forges, Now: func() time.Time { return w.now }, Out: w.watched})
+	config := w.config
+	if w.wrong.config != nil {
+		w.wrong.config(&config)
+	}
+	r, err := New(config, Parts{Engine: w.clientOver(p, w.key), Journal: j, Remotes: remotes, Forges: w.forges, Now: func() time.Time { return w.now }, Out: w.watched})
 	require.NoError(w.t, err)
 	p.r = r
 	return p
@@ -286,7 +297,7 @@ func (w *week) play() []string {
 		w.tick()
 		w.advance(time.Duration(float64(w.size.pace) * (0.2 + 1.6*w.draw.Float64())))
 	}
-	if len(w.watched.seen) == 0 {
+	if len(w.watched.seen) == 0 && !w.unmended {
 		w.mend()
 	}
 	return w.watched.seen
@@ -350,19 +361,25 @@ func (w *week) fail(format string, args ...any) {
 // report says how to play a week again that went wrong.
 func (w *week) report(seen []string) {
 	w.t.Helper()
-	w.t.Errorf("seed %d: %s\n(go test ./reconciler -run TestAWeek -args -week.seed=%d plays it again)\n", w.seed, joined(seen[:min(5, len(seen))]), w.seed)
+	w.t.Errorf("seed %d: %s\n(go test ./reconciler -run 'TestAWeek$' -args -week.seed=%d -week.repositories=%d -week.pace=%s plays it again)\n", w.seed, joined(seen[:min(5, len(seen))]), w.seed, w.size.repositories, w.size.pace)
 	for _, line := range w.trace[max(0, len(w.trace)-60):] {
 		w.t.Log(line)
 	}
 }
 
-// A week of two hundred endpoints in fifty repositories: whatever people, Git, the forge
+// The week: two hundred endpoints in fifty repositories: whatever people, Git, the forge
 // and the machines do, what must never be is never seen, and at its end all is at rest.
 func TestAWeek(t *testing.T) {
 	began := time.Now()
-	size := shortStint
+	size := quickWeek
 	if *weekFor > 0 {
 		size = wholeWeek
+	}
+	if *weekOf > 0 {
+		size.repositories = *weekOf
+	}
+	if *weekPace > 0 {
+		size.pace = *weekPace
 	}
 	for seed := *weekSeed; ; seed++ {
 		w := newWeek(t, seed, size, wrongness{})
