@@ -48,7 +48,7 @@ func (w *crowd) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // run starts a reconciler; stop asks it to end, and tells how it ended and how long that took.
-func (w *crowd) run(j journal.Journal, hole map[string]bool) (r *Reconciler, stop func() (error, time.Duration), ended <-chan error) {
+func (w *crowd) run(j journal.Journal, hole map[string]bool) (r *Reconciler, stop func() (time.Duration, error), ended <-chan error) {
 	w.t.Helper()
 	remotes := map[string]gitsource.Remote{}
 	for name, m := range w.remotes {
@@ -62,10 +62,11 @@ func (w *crowd) run(j journal.Journal, hole map[string]bool) (r *Reconciler, sto
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	return r, func() (error, time.Duration) {
+	return r, func() (time.Duration, error) {
 		began := time.Now()
 		cancel()
-		return <-done, time.Since(began)
+		err := <-done
+		return time.Since(began), err
 	}, done
 }
 
@@ -104,7 +105,7 @@ func TestABlackHoledRepositoryDelaysNobody(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, InStep, s.Phase)
 		}
-		err, took := stop()
+		took, err := stop()
 		require.NoError(t, err)
 		require.LessOrEqual(t, took, 6*time.Second)
 	})
@@ -123,12 +124,12 @@ func TestTwoReconcilersTakeTurns(t *testing.T) {
 		synctest.Wait()
 		require.Positive(t, first.followers[0].health().Passes)
 		require.Zero(t, second.followers[0].health().Passes)
-		err, _ := stopFirst()
+		_, err := stopFirst()
 		require.NoError(t, err)
 		time.Sleep(leaseFor + time.Minute)
 		synctest.Wait()
 		require.Positive(t, second.followers[0].health().Passes)
-		err, _ = stopSecond()
+		_, err = stopSecond()
 		require.NoError(t, err)
 
 		sick := &sickJournal{Memory: w.journal}
@@ -144,7 +145,7 @@ func TestTwoReconcilersTakeTurns(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		require.Positive(t, fourth.followers[0].health().Passes)
-		err, _ = stopFourth()
+		_, err = stopFourth()
 		require.NoError(t, err)
 		for name := range w.remotes {
 			require.Len(t, w.allUnderTurn("chat-"+name), 1)

@@ -83,3 +83,21 @@ func TestHistoryForcedBackToARunningCommitWatchesItOn(t *testing.T) {
 	require.Len(t, w.all("chat"), 1)
 	require.Equal(t, "COMPLETED", w.stack("models", "prod").Rollouts[0].State)
 }
+
+// What people have asked for is kept with its answer for a while, and not for ever.
+func TestAnAskIsForgottenAfterAWhile(t *testing.T) {
+	w := newStage(t)
+	w.follow("models", map[string]string{"prod/main.tf": canaryHouse("chat")})
+	w.begin()
+	w.until("it serves", 20*time.Minute, func() bool { return w.stack("models", "prod").Phase == InStep })
+	k := StackKey{"models", "prod"}
+	require.NoError(t, w.r.recordAsk(t.Context(), k, askRecord{ID: "http 1", Stack: "prod", Verb: Replan, Who: "ana", Via: "http", At: w.now}))
+	w.passes(7*24*time.Hour, 6*time.Hour)
+	a, err := read[askRecord](t.Context(), w.journal, askKey(k, "http 1"))
+	require.NoError(t, err)
+	require.False(t, a.Ended.IsZero())
+	w.passes(2*24*time.Hour, 6*time.Hour)
+	a, err = read[askRecord](t.Context(), w.journal, askKey(k, "http 1"))
+	require.NoError(t, err)
+	require.Empty(t, a.ID)
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -23,22 +22,23 @@ func TestAWrongReconcilerIsNoticed(t *testing.T) {
 	const seeds = 3
 	for _, m := range []struct {
 		name  string
+		acts  int // of people between two passes
 		wrong wrongness
 		says  string
 	}{
-		{"without adoption", wrongness{unseen: unrecorded}, "a rollout is submitted beside one that is under way"},
-		{"ignores the lease", wrongness{journal: func(m *journaltest.Memory) journal.Journal { return &unfenced{m} }}, "without the lease"},
-		{"goes against what people decide", wrongness{between: tryAgain}, "a second time"},
-		{"tells a status in each pass", wrongness{between: forgetStatuses}, "was set"},
-		{"knows no freeze", wrongness{config: func(c *Config) { c.Freezes = nil }}, "during the freeze"},
-		{"tells everything twice", wrongness{config: func(c *Config) {
+		{"without adoption", 12, wrongness{unseen: unrecorded}, "a rollout is submitted beside one that is under way"},
+		{"ignores the lease", 12, wrongness{journal: func(m *journaltest.Memory) journal.Journal { return &unfenced{m} }}, "without the lease"},
+		{"goes against what people decide", 12, wrongness{between: tryAgain}, "a second time"},
+		{"tells a status in each pass", 2, wrongness{between: forgetStatuses}, "was set"},
+		{"knows no freeze", 4, wrongness{config: func(c *Config) { c.Freezes = nil }}, "during the freeze"},
+		{"tells everything twice", 2, wrongness{config: func(c *Config) {
 			c.Notify = append(c.Notify, NotifyConfig{Name: "again", Kind: Stdout})
 		}}, "is sent 2 times to 1 places"},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(seeds) {
-				w := newWeek(t, seed+1, weekSize{repositories: 4, long: 3 * 24 * time.Hour, pace: 20 * time.Minute, acts: 12}, m.wrong)
+				w := newWeek(t, seed+1, weekSize{repositories: 4, long: 3 * 24 * time.Hour, pace: 20 * time.Minute, acts: m.acts}, m.wrong)
 				w.unmended = true
 				if seen := w.play(); len(seen) > 0 {
 					require.Contains(t, strings.Join(seen, "\n"), m.says)
@@ -73,7 +73,7 @@ func (u *unfenced) Commit(ctx context.Context, _ journal.Fence, b journal.Batch)
 // unrecorded hides the rollouts that the journal does not have: those whose answer, or
 // whose record, was lost.
 func unrecorded(w *week, r api.Rollout) bool {
-	for rec := range w.journal.List(w.t.Context(), journal.Key{Kind: kindRun}) {
+	for rec := range w.journal.List(w.t.Context(), journal.Key{Kind: kindRun}) { //nolint:errcheck // of a journal in memory
 		if bytes.Contains(rec.Value, []byte(r.ID)) {
 			return false
 		}
@@ -83,9 +83,12 @@ func unrecorded(w *week, r api.Rollout) bool {
 
 // tryAgain allows whatever a person has decided against, as if somebody had asked for it.
 func tryAgain(w *week, r *Reconciler) {
-	for rec := range w.journal.List(w.t.Context(), journal.Key{Kind: kindDecision}) {
-		w.n++
-		_ = r.recordAsk(w.t.Context(), StackKey{rec.Key.Repository, rec.Key.Stack}, askRecord{ID: fmt.Sprint("http again ", w.n), Stack: rec.Key.Stack, Verb: Retry, Who: "nobody", Via: "http", At: w.now})
+	for rec := range w.journal.List(w.t.Context(), journal.Key{Kind: kindDecision}) { //nolint:errcheck // of a journal in memory
+		d, err := decode[decisionRecord](rec.Key, rec.Value)
+		if err != nil {
+			continue
+		}
+		_ = r.recordAsk(w.t.Context(), StackKey{rec.Key.Repository, rec.Key.Stack}, askRecord{ID: "http again " + d.Rollout, Stack: rec.Key.Stack, Verb: Retry, Who: "nobody", Via: "http", At: w.now})
 	}
 }
 
@@ -101,7 +104,7 @@ func forgetStatuses(w *week, r *Reconciler) {
 
 func forgetKind(w *week, r *Reconciler, kind string) {
 	var b journal.Batch
-	for rec := range w.journal.List(w.t.Context(), journal.Key{Kind: kind}) {
+	for rec := range w.journal.List(w.t.Context(), journal.Key{Kind: kind}) { //nolint:errcheck // of a journal in memory
 		b.Delete = append(b.Delete, rec.Key)
 	}
 	_ = r.ledger.write(w.t.Context(), b)

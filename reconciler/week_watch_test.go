@@ -234,6 +234,12 @@ func (a *watch) pass() {
 	a.forges()
 	records, intents, entries := a.w.journal.Size()
 	things := len(a.w.repos) * 4
+	for _, kind := range []string{"notify", "notify_sent"} { // those of the outbox go with the events of a month
+		sent, err := readAll[json.RawMessage](a.w.t.Context(), a.w.journal, journal.Key{Kind: kind})
+		if records -= len(sent); err != nil || len(sent) > 2*len(a.notified)+200 {
+			a.w.fail("the journal has %d records of the outbox for %d notifications: %v", len(sent), len(a.notified), err)
+		}
+	}
 	if most := things * (keepRuns*2 + 60); records > most {
 		a.w.fail("the journal has %d records, more than %d", records, most)
 	}
