@@ -240,9 +240,12 @@ func (p *stackPass) linger(ctx context.Context) error {
 	}
 	tree, err := p.remote.Read(ctx, p.at(p.s.Commit.ID))
 	var gone *gitsource.Gone
-	if errors.As(err, &gone) { // history was rewritten under a queue
-		p.s.Queue = []gitsource.Commit{p.tree.Commit}
-		return nil
+	if errors.As(err, &gone) { // history was rewritten under it: it cannot be gone on with
+		tip := p.tree.Commit
+		p.overtake(slices.DeleteFunc(slices.Clone(p.s.Queue), func(c gitsource.Commit) bool { return c.ID == tip.ID }), tip)
+		p.s.Queue = []gitsource.Commit{tip}
+		_, err := p.begin(ctx)
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("read %s again: %w", short(p.s.Commit.ID), err)

@@ -101,3 +101,19 @@ func TestAnAskIsForgottenAfterAWhile(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, a.ID)
 }
+
+// F1, M3: where every commit is run, a commit that history was rewritten under gives way to
+// the one that stands there now, also after a restart.
+func TestACommitThatIsGoneGivesWayWhereEveryOneIsRun(t *testing.T) {
+	w := newStage(t)
+	git := w.follow("models", map[string]string{"prod/main.tf": canaryHouse("chat")})
+	w.repository("models").Supersede = Every
+	w.begin()
+	w.until("it serves", 20*time.Minute, func() bool { return w.stack("models", "prod").Phase == InStep && w.serves("chat", "stable", 2) })
+	first := git.heads["refs/heads/main"]
+	git.push("main", "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	w.begin()
+	tip := git.pushOn("refs/heads/main", first, "another history", map[string]string{"prod/main.tf": strings.Replace(canaryHouse("chat"), "max_replicas = 4", "max_replicas = 5", 1)})
+	w.until("it comes to rest", 6*time.Hour, func() bool { s := w.stack("models", "prod"); return s.Phase == InStep && s.Settled == tip })
+}

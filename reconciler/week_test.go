@@ -24,7 +24,7 @@ var (
 	weekSeed = flag.Uint64("week.seed", 1, "the first seed of a week in virtual time")
 	weekFor  = flag.Duration("week.for", 0, "play whole weeks, one seed after the other, for this long")
 	weekPace = flag.Duration("week.pace", 0, "the mean pause between two passes; 0 for 40m, or 20m with -week.for")
-	weekOf   = flag.Int("week.repositories", 0, "how many repositories of four endpoints there are; 0 for 8, or 50 with -week.for")
+	weekOf   = flag.Int("week.repositories", 0, "how many repositories of four endpoints there are; 0 for 6, or 50 with -week.for")
 )
 
 // weekSize says how much happens.
@@ -37,7 +37,7 @@ type weekSize struct {
 
 var (
 	wholeWeek  = weekSize{repositories: 50, long: 7 * 24 * time.Hour, pace: 20 * time.Minute, acts: 18}
-	quickWeek  = weekSize{repositories: 8, long: 7 * 24 * time.Hour, pace: 40 * time.Minute, acts: 5}
+	quickWeek  = weekSize{repositories: 6, long: 7 * 24 * time.Hour, pace: 40 * time.Minute, acts: 5}
 	shortStint = weekSize{repositories: 5, long: 24 * time.Hour, pace: 15 * time.Minute, acts: 4}
 )
 
