@@ -166,8 +166,11 @@ func (d *decoder) checkFreeze(c Config, f Freeze) {
 	case repeated && (f.Cron == "" || f.For == 0):
 		d.refuse(d.at(where), fmt.Sprintf("freeze %q needs cron and for", f.Name), "", `write cron = "0 18 * * 5" and for = "62h" for weekends`)
 	case repeated:
-		if _, _, err := f.schedule(); err != nil {
-			d.refuse(d.at(join(where, "cron")), fmt.Sprintf("freeze %q cannot be read", f.Name), err.Error()+".", "cron is minute, hour, day of the month, month, day of the week; zone is a name such as \"Europe/Berlin\"")
+		if _, err := f.schedule(); err != nil {
+			d.refuse(d.at(join(where, "cron")), fmt.Sprintf("freeze %q cannot be read", f.Name), err.Error()+".", "cron is minute, hour, day of the month, month, day of the week")
+		}
+		if _, err := f.zone(); err != nil {
+			d.refuse(d.at(join(where, "zone")), fmt.Sprintf("zone of freeze %q cannot be", f.Name), err.Error()+".", "zone is a name such as \"Europe/Berlin\"")
 		}
 	}
 	for _, k := range f.Stacks {

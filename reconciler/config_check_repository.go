@@ -17,9 +17,6 @@ import (
 
 func (d *decoder) checkRepository(c Config, r RepositoryConfig) {
 	where := join("repository", r.Name)
-	if !plainName(r.Name) {
-		d.refuse(d.at(where), fmt.Sprintf("%q cannot be a repository's name", r.Name), "", "use letters, digits, dots, dashes and underscores")
-	}
 	d.checkAddress(r)
 	d.checkWanted(r)
 	if r.Interval < shortestInterval {

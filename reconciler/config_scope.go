@@ -167,8 +167,7 @@ func (s *scope) labels(b *hclsyntax.Block) bool {
 		return false
 	case !plainName(b.Labels[0]):
 		s.d.refuse(b.LabelRanges[0], fmt.Sprintf("%q cannot be a name", b.Labels[0]), "A name has letters, digits, dots, dashes and underscores, begins with a letter or digit, and has at most 63 characters.", "")
-		return false
-	}
+	} // what stands in the block is read all the same: a bad name must not hide what else is wrong
 	s.label = b.Labels[0]
 	return true
 }
@@ -238,7 +237,6 @@ func choice[T ~string](s *scope, name string) T {
 	got := s.text(name)
 	if got != a.Default && !slices.Contains(a.Choices, got) {
 		s.d.refuse(s.d.at(join(s.where, name)), fmt.Sprintf("%s of %s is none of %s", name, s.title(), strings.Join(a.Choices, ", ")), fmt.Sprintf("It is %q.", got), declaration.Nearest(got, a.Choices))
-		return T(a.Default)
 	}
 	return T(got)
 }

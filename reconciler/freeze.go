@@ -35,8 +35,9 @@ func (f Freeze) Frozen(now time.Time) (until time.Time, ok bool) {
 	if f.Cron == "" {
 		return f.Until, !now.Before(f.From) && now.Before(f.Until)
 	}
-	schedule, zone, err := f.schedule()
-	if err != nil {
+	schedule, bad := f.schedule()
+	zone, err := f.zone()
+	if bad != nil || err != nil {
 		return time.Time{}, true
 	}
 	begin, ok := latestStart(schedule, zone, now, f.For)
@@ -55,29 +56,29 @@ func (f Freeze) Frozen(now time.Time) (until time.Time, ok bool) {
 }
 
 // schedule reads a repeated freeze, or says why it cannot be understood.
-func (f Freeze) schedule() (cron.Schedule, *time.Location, error) {
+func (f Freeze) schedule() (cron.Schedule, error) {
 	if len(strings.Fields(f.Cron)) != 5 || strings.HasPrefix(f.Cron, "TZ=") || strings.HasPrefix(f.Cron, "CRON_TZ=") {
-		return nil, nil, fmt.Errorf("%q has not five fields", f.Cron)
+		return nil, fmt.Errorf("%q has not five fields", f.Cron)
 	}
 	schedule, err := cron.ParseStandard(f.Cron)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if schedule.Next(time.Unix(0, 0).UTC()).IsZero() {
-		return nil, nil, fmt.Errorf("%q never comes", f.Cron)
+		return nil, fmt.Errorf("%q never comes", f.Cron)
 	}
 	if f.For <= 0 || f.For > longestFreeze {
-		return nil, nil, fmt.Errorf("it lasts %s; write for, at most %s", f.For, longestFreeze)
+		return nil, fmt.Errorf("it lasts %s; write for, at most %s", f.For, longestFreeze)
 	}
-	name := f.Zone
-	if name == "" {
-		name = "UTC"
+	return schedule, nil
+}
+
+// zone is the place whose clock cron means.
+func (f Freeze) zone() (*time.Location, error) {
+	if f.Zone == "Local" {
+		return nil, errors.New("the zone Local is another one on each machine")
 	}
-	if name == "Local" {
-		return nil, nil, errors.New("the zone Local is another one on each machine")
-	}
-	zone, err := time.LoadLocation(name)
-	return schedule, zone, err
+	return time.LoadLocation(f.Zone) // none is UTC
 }
 
 // latestStart is the newest beginning at or before an instant, not longer ago than length
