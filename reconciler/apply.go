@@ -342,7 +342,7 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 	}
 	err := p.within(ctx, "apply", func(ctx context.Context) error { return p.ledger.intendWith(ctx, in, p.save(), change) },
 		ofStack.String(in.Stack), ofVerb.String(in.Verb), ofAddress.String(clip(inert(in.Address), longestAddress)), ofCommit.String(run.Commit.ID))
-	if err != nil && first && settled(err) {
+	if err != nil && first && (settled(err) || refusedBy(err)) {
 		run.Acted = time.Time{} // nothing was changed
 	}
 	if err != nil {

@@ -114,7 +114,7 @@ func (l *ledger) intendWith(ctx context.Context, in journal.Intent, with journal
 	end := journal.Outcome{Intent: in.ID, Result: "done", At: l.now()}
 	if err != nil {
 		end.Result, end.Detail = "refused", record(journal.Key{}, err.Error()).Value
-		if !settled(err) {
+		if !settled(err) && !refusedBy(err) {
 			return err // it may have had its effect: the intent stays open
 		}
 	}

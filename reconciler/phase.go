@@ -46,7 +46,7 @@ func (p *stackPass) phase(err error) {
 }
 
 func waitOf(err error) WaitKind {
-	if engineclient.IsUnreachable(err) {
+	if engineclient.IsUnreachable(err) || shutOut(err) {
 		return ForEngine
 	}
 	return ForSource
