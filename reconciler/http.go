@@ -15,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
@@ -261,7 +260,7 @@ func (r *Reconciler) takeAsk(w http.ResponseWriter, req *http.Request, who calle
 	person := Person{Name: who.name, Door: ByKey}
 	allowed, err := f.permissions().Allows(req.Context(), person, verb, KeyRank(who.role))
 	if err == nil && allowed.OK && verb == Override {
-		allowed, err = f.mayLift(req.Context(), []policy.Verdict{f.stackVerdict(f.key(c.Name))}, body.Rule, person, KeyRank(who.role))
+		allowed, err = f.mayLift(req.Context(), f.stackJudged(f.key(c.Name)), body.Rule, person, KeyRank(who.role))
 	}
 	if err != nil || !allowed.OK {
 		refuse(w, http.StatusForbidden, orElse(allowed.Why, "it cannot be found out what this key may"))

@@ -154,11 +154,11 @@ func (f *follower) approveOpen(r *pullRecord, c forge.Comment, command Command) 
 // hearOverride lifts a denial for the plans that stand, when the denial itself names the
 // one who asks.
 func (f *follower) hearOverride(ctx context.Context, r *pullRecord, c forge.Comment, command Command, b *journal.Batch) error {
-	var verdicts []policy.Verdict
+	var judged []judgement
 	for _, p := range r.Plans {
-		verdicts = append(verdicts, f.verdictOf(r, p.Stack))
+		judged = append(judged, f.judgedOf(r, p.Stack)...)
 	}
-	allowed, err := f.mayLift(ctx, verdicts, command.Rule, Person{Name: c.Author, Door: AtForge, Author: r.Author}, f.forge)
+	allowed, err := f.mayLift(ctx, judged, command.Rule, Person{Name: c.Author, Door: AtForge, Author: r.Author}, f.forge)
 	if err != nil {
 		return err
 	}
@@ -178,57 +178,63 @@ func (f *follower) hearOverride(ctx context.Context, r *pullRecord, c forge.Comm
 	return nil
 }
 
-// verdictOf is what the rules said of the plan that stands for a stack: of the pull
+// judgedOf is what the policies said of the plan that stands for a stack: of the pull
 // request while it is open, of the stack afterwards.
-func (f *follower) verdictOf(r *pullRecord, stack string) policy.Verdict {
+func (f *follower) judgedOf(r *pullRecord, stack string) []judgement {
 	if r.State == forge.IsOpen {
 		if p := f.pulls.plans[r.Number]; p != nil {
 			for _, s := range p.stacks {
 				if s.c.Name == stack {
-					return s.plan.verdict
+					return s.plan.judged
 				}
 			}
 		}
-		return policy.Verdict{}
+		return nil
 	}
-	return f.stackVerdict(f.key(stack))
+	return f.stackJudged(f.key(stack))
 }
 
-func (r *Reconciler) stackVerdict(k StackKey) policy.Verdict {
+func (r *Reconciler) stackJudged(k StackKey) []judgement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.plans[k]; p != nil {
-		return p.verdict
+		return p.judged
 	}
-	return policy.Verdict{}
+	return nil
 }
 
-// mayLift decides whether somebody may lift a denial: the denial names who in general,
-// and the policy's configuration says who that is.
-func (f *follower) mayLift(ctx context.Context, verdicts []policy.Verdict, rule string, who Person, ranks Ranks) (Allowed, error) {
-	for _, v := range verdicts {
-		for _, remark := range v.Remarks {
+// mayLift decides whether somebody may lift a rule's denials: every one that the word
+// would lift, since policies may have rules of the same name.
+func (f *follower) mayLift(ctx context.Context, judged []judgement, rule string, who Person, ranks Ranks) (Allowed, error) {
+	out := Allowed{Why: fmt.Sprintf("No rule named %s denies the plan that stands now.", render.Inert(rule))}
+	for _, j := range judged {
+		for _, remark := range j.verdict.Remarks {
 			if remark.Severity != policy.Deny || remark.Rule != rule {
 				continue
 			}
-			for _, name := range remark.Override {
-				for _, c := range f.config.Policies {
-					allowed, err := Granted(ctx, c.Overriders[name], who, ranks)
-					if err != nil {
-						return Allowed{}, err
-					}
-					if allowed.OK {
-						return allowed, nil
-					}
-				}
+			allowed, err := j.mayLift(ctx, remark, who, ranks)
+			if err != nil || !allowed.OK {
+				return allowed, err
 			}
-			if len(remark.Override) == 0 {
-				return Allowed{Why: fmt.Sprintf("Rule %s lets nobody lift it.", render.Inert(rule))}, nil
-			}
-			return Allowed{Why: fmt.Sprintf("%s may not lift rule %s: that takes %s.", who.Name, render.Inert(rule), joined(remark.Override))}, nil
+			out = allowed
 		}
 	}
-	return Allowed{Why: fmt.Sprintf("No rule named %s denies the plan that stands now.", render.Inert(rule))}, nil
+	return out, nil
+}
+
+// mayLift decides about one denial: it names who in general, and the configuration of its
+// own policy says who that is.
+func (j judgement) mayLift(ctx context.Context, remark policy.Remark, who Person, ranks Ranks) (Allowed, error) {
+	rule := render.Inert(remark.Rule)
+	if len(remark.Override) == 0 {
+		return Allowed{Why: fmt.Sprintf("Rule %s lets nobody lift it.", rule)}, nil
+	}
+	for _, name := range remark.Override {
+		if allowed, err := Granted(ctx, j.by.Overriders[name], who, ranks); err != nil || allowed.OK {
+			return allowed, err
+		}
+	}
+	return Allowed{Why: fmt.Sprintf("%s may not lift rule %s: that takes %s.", who.Name, rule, joined(remark.Override))}, nil
 }
 
 // handOn hands a command to the stacks that it can mean.

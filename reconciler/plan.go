@@ -28,8 +28,9 @@ type planned struct {
 	folder  folder
 	diags   declaration.Diagnostics
 	changes planning.Changes
-	verdict policy.Verdict
-	digest  string // of the plan; empty when there is none
+	verdict policy.Verdict // of all policies
+	judged  []judgement    // the same, each by its policy
+	digest  string         // of the plan; empty when there is none
 	at      time.Time
 	kept    []planning.Change // what is declared no more and stays
 	problem string            // why there is no plan, where it is not the files
@@ -256,6 +257,13 @@ func pick[T any](base, now []T, newer func(T) bool) []T {
 	return slices.Concat(slices.DeleteFunc(slices.Clone(base), newer), slices.DeleteFunc(slices.Clone(now), func(v T) bool { return !newer(v) }))
 }
 
+// judgement is what one policy says of a plan. Who may lift a denial is that policy's
+// affair, also where another one has a rule or an overrider of the same name.
+type judgement struct {
+	by      PolicyConfig
+	verdict policy.Verdict
+}
+
 // judge asks the policies about a plan.
 func (f *follower) judge(ctx context.Context, p *planned) error {
 	text, err := p.changes.JSON()
@@ -274,6 +282,7 @@ func (f *follower) judge(ctx context.Context, p *planned) error {
 			return fmt.Errorf("policy %s: %w", policyName(c), err)
 		}
 		p.verdict.Remarks = append(p.verdict.Remarks, v.Remarks...)
+		p.judged = append(p.judged, judgement{c, v})
 	}
 	slices.SortStableFunc(p.verdict.Remarks, func(a, b policy.Remark) int { return strings.Compare(string(a.Severity), string(b.Severity)) })
 	return nil
