@@ -41,8 +41,12 @@ func (p *stackPass) apply(ctx context.Context) error {
 				return err
 			}
 		}
+		if !run.Acted.IsZero() && !p.asApproved(run, todo) {
+			run.Acted = time.Time{} // it is another plan than the one that was approved
+		}
 		if run.Acted.IsZero() {
 			run.Digest = p.plan.digest
+			p.allow(run, todo)
 		}
 		if len(todo) == 0 {
 			p.plan.waits = append(p.foreign(), p.starting(run)...)
@@ -57,7 +61,7 @@ func (p *stackPass) apply(ctx context.Context) error {
 			return err
 		}
 		if !run.Acted.IsZero() { // its approval was given, and it has changed what stands since
-			holds = slices.DeleteFunc(holds, func(w Wait) bool { return w.For == ForApproval || w.For == ForPrune })
+			holds = slices.DeleteFunc(holds, func(w Wait) bool { return w.For == ForApproval })
 		}
 		if p.plan.waits = holds; len(holds) > 0 {
 			return nil
@@ -80,9 +84,52 @@ func (p *stackPass) apply(ctx context.Context) error {
 			return err
 		}
 		p.plan.acted, p.plan.waits = acted, waits
+		p.allow(run, nil)
 	}
 	p.hasten()
 	return nil
+}
+
+// allow notes what the plan that is about to be applied changes, and the splits as they
+// are now: before the first change, and as each of this run's own changes leaves them.
+func (p *stackPass) allow(run *runRecord, todo []planning.Change) {
+	if todo != nil {
+		run.Allowed = nil
+		for _, c := range todo {
+			run.Allowed = append(run.Allowed, c.Address.String())
+		}
+	}
+	run.Splits = map[string]string{}
+	for _, e := range p.plan.changes.Standing.Endpoints {
+		run.Splits[e.ID] = splitText(e.TrafficSplit)
+	}
+}
+
+func splitText(split []api.TrafficWeight) string {
+	split = slices.Clone(split)
+	slices.SortFunc(split, func(a, b api.TrafficWeight) int { return strings.Compare(a.DeploymentID, b.DeploymentID) })
+	return fmt.Sprint(split)
+}
+
+// asApproved reports whether what is left to do belongs to the plan that was approved: the
+// same files and variables, no other address, and no rollout on a split that somebody has
+// changed since.
+func (p *stackPass) asApproved(run *runRecord, todo []planning.Change) bool {
+	if p.folder.Digest != run.Files {
+		return false
+	}
+	for _, c := range todo {
+		if !slices.Contains(run.Allowed, c.Address.String()) {
+			return false
+		}
+		starts := c.Kind == declaration.RolloutKind && (c.Action == planning.Create || c.Action == planning.Replace)
+		for _, e := range p.plan.changes.Standing.Endpoints {
+			if was, known := run.Splits[e.ID]; starts && known && e.ID == c.EndpointID && was != splitText(e.TrafficSplit) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // todo are the changes that this stack would make now: what Git has changed, and what
@@ -101,7 +148,7 @@ func (p *stackPass) todo() []planning.Change {
 			continue // a record of history
 		case c.Action == planning.Update && p.config.Drift != CorrectDrift && p.theirs(c):
 			continue
-		case starts && c.Digest != "" && p.decisions[c.Address.String()].Spec == c.Digest:
+		case starts && c.Digest != "" && p.hasDecided(c):
 			continue // a person has decided against this very spec
 		case c.Kind == declaration.RolloutKind && c.Action == planning.Create && c.Digest != "" && p.s.Submitted[c.Address.String()] == c.Digest:
 			continue // it was submitted, and its record was deleted since: that is no reason to run it again
@@ -109,6 +156,12 @@ func (p *stackPass) todo() []planning.Change {
 		out = append(out, c)
 	}
 	return out
+}
+
+// hasDecided reports whether a person has decided against the spec of a rollout.
+func (p *stackPass) hasDecided(c planning.Change) bool {
+	_, ok := p.decisions[decided{c.Address.String(), c.Digest}]
+	return ok
 }
 
 // asksNow reports whether Git asks for something that was not in step yet: a commit is
@@ -331,6 +384,7 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 	if first { // with the digest that was approved, which is another one after the first write
 		run.Acted = p.now()
 	}
+	again := Wait{}
 	change := func(ctx context.Context) (journal.Batch, error) {
 		done, err := Do(ctx, p.engine, p.withoutWeight(c), p.plan.changes.Bindings(), By{Origin: p.origin(run, c), History: p.plan.history()})
 		if err != nil {
@@ -338,6 +392,9 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 		}
 		p.meters.writes.WithLabelValues(in.Verb).Inc()
 		p.made(run, c, done)
+		if done.Again {
+			again = Wait{For: ForReady, What: fmt.Sprintf("%s: the engine is still bringing it to rest before it is %s", c.Address, pastOf(c.Action))}
+		}
 		return p.save(), nil
 	}
 	err := p.within(ctx, "apply", func(ctx context.Context) error { return p.ledger.intendWith(ctx, in, p.save(), change) },
@@ -347,6 +404,9 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 	}
 	if err != nil {
 		return 0, Wait{}, err
+	}
+	if again.For != "" {
+		return 0, again, nil
 	}
 	return 1, Wait{}, nil
 }
@@ -405,8 +465,14 @@ func (p *stackPass) origin(run *runRecord, c planning.Change) string {
 
 // made records what a change has come to.
 func (p *stackPass) made(run *runRecord, c planning.Change, done Done) {
-	p.countRepeat(c)
 	address := c.Address.String()
+	if done.Again { // it is on its way, and the same change is made again until it is done
+		if done.Rollout != nil {
+			p.watchToo(run, c, *done.Rollout)
+		}
+		return
+	}
+	p.countRepeat(c)
 	run.Done = append(run.Done, doneChange{Action: c.Action, Address: address, ID: done.ID})
 	if !slices.Contains(p.s.Done, address) {
 		p.s.Done = append(p.s.Done, address)
@@ -515,8 +581,8 @@ func (p *stackPass) takeInRollout(c planning.Change, live api.Rollout) {
 	if run := p.current(); run != nil && live.CreatedAt.After(run.Began.Add(-time.Minute)) && !p.watched(live.ID) {
 		p.watchToo(run, c, live)
 	}
-	if d, ok := p.decisions[address]; live.State == engineclient.StateCanceled && (!ok || d.Spec != c.Digest) {
-		p.decided(decisionRecord{Address: address, Spec: c.Digest, Verb: Cancel, Rollout: live.ID, At: p.now()})
+	if live.State == engineclient.StateCanceled && !p.hasDecided(c) {
+		p.decide(decisionRecord{Address: address, Spec: c.Digest, Verb: Cancel, Rollout: live.ID, At: p.now()})
 	}
 }
 

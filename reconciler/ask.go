@@ -276,13 +276,13 @@ func (p *stackPass) override(a *askRecord) error {
 // again allows the specs that a person has cancelled or taken back.
 func (p *stackPass) again(a *askRecord) error {
 	var lifted []string
-	for _, address := range sortedKeys(p.decisions) {
-		d := p.decisions[address]
+	for _, d := range p.allDecisions() {
+		address := d.Address
 		if a.Selector != "" && a.Selector != address && a.Selector != d.Rollout {
 			continue
 		}
-		delete(p.decisions, address)
-		p.batch.Delete = append(p.batch.Delete, decisionKey(p.k, address))
+		delete(p.decisions, d.about())
+		p.batch.Delete = append(p.batch.Delete, decisionKey(p.k, d.about()))
 		for _, b := range slices.Clone(p.s.Bound) {
 			if b.Address.String() == address {
 				p.s.unbind(b.Address)

@@ -10,7 +10,6 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
-	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
 
 // holds lists what keeps a run from being applied, all of it and not only the first: a
@@ -90,7 +89,8 @@ func (p *stackPass) dependencies(ctx context.Context) ([]Wait, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.Phase == InStep && len(s.Queue) == 0 {
+		behind := k.Repository == p.k.Repository && p.tree != nil && s.Newest.ID != p.tree.Commit.ID
+		if s.Phase == InStep && len(s.Queue) == 0 && len(s.Open) == 0 && s.Error == "" && !behind {
 			continue
 		}
 		phase := string(s.Phase)
@@ -133,7 +133,7 @@ func lifted(r policy.Remark, given []override, digest string) bool {
 // shrinkage guards against a commit that takes away more than a person would mean: the
 // wrong path, an empty branch, a file that was lost. An approval of the plan lifts it.
 func (p *stackPass) shrinkage(run *runRecord) (Wait, bool) {
-	if p.config.Prune.Mode != PruneOn || p.approved(run) != nil {
+	if p.config.Prune.Mode != PruneOn || p.said(run) != nil {
 		return Wait{}, false
 	}
 	gone, bound := p.plan.gone(), p.s.things()
@@ -148,12 +148,23 @@ func (p *stackPass) shrinkage(run *runRecord) (Wait, bool) {
 		gone, bound, p.config.Prune.MostShrink, p.way(Approve, planning.ShortDigest(run.Digest)))}, true
 }
 
-// approved is the approval of a run's plan as it is now, from wherever it came.
-func (p *stackPass) approved(run *runRecord) *approval {
+// said is what a person has said for a run's plan as it is now, by a comment, a review or
+// a key.
+func (p *stackPass) said(run *runRecord) *approval {
 	for i := range run.Approved {
 		if run.Approved[i].Digest == run.Digest {
 			return &run.Approved[i]
 		}
+	}
+	return nil
+}
+
+// approved is the approval of a run's plan as it is now, from wherever it came. The file
+// counts where the repository asks for approvals as such: whoever can push can write it, so
+// it lifts neither the guard of prune nor what a moved tag asks for.
+func (p *stackPass) approved(run *runRecord) *approval {
+	if a := p.said(run); a != nil || run.NeedsWord != "" {
+		return a
 	}
 	if p.folder != nil && slices.ContainsFunc(p.folder.Approvals, func(w string) bool { return digestMeans(w, run.Digest) }) {
 		return &approval{Digest: run.Digest, Who: inert(p.folder.Commit.Author), Via: "file " + approvalsFile, At: p.folder.Commit.At}
@@ -187,12 +198,14 @@ func (r *Reconciler) slot(ctx context.Context) (Wait, bool, error) {
 		return Wait{}, false, nil
 	}
 	n := 0
-	stacks, err := readAll[stackRecord](ctx, r.ledger, journal.Key{Kind: kindStack})
-	if err != nil {
-		return Wait{}, false, err
-	}
-	for _, s := range stacks {
-		n += s.UnderWay
+	for _, f := range r.followers { // a stack that was taken out of the configuration has no slot
+		for _, c := range f.config.Stacks {
+			s, err := read[stackRecord](ctx, r.ledger, stackKey(f.key(c.Name)))
+			if err != nil {
+				return Wait{}, false, err
+			}
+			n += s.UnderWay
+		}
 	}
 	if n < most {
 		return Wait{}, false, nil

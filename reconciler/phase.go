@@ -1,8 +1,10 @@
 package reconciler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -108,13 +110,20 @@ func (p *stackPass) asBefore() (Phase, []Wait) {
 	return p.s.Phase, p.s.Waits
 }
 
+// allDecisions are the decisions in a steady order.
+func (p *stackPass) allDecisions() []decisionRecord {
+	return slices.SortedFunc(maps.Values(p.decisions), func(a, b decisionRecord) int {
+		return cmp.Or(strings.Compare(a.Address, b.Address), strings.Compare(a.Spec, b.Spec))
+	})
+}
+
 // ahead reports whether a person's word stands against what Git declares.
 func (p *stackPass) ahead() bool { return len(p.aheadOf()) > 0 }
 
 func (p *stackPass) aheadOf() []Wait {
 	var out []Wait
-	for _, address := range sortedKeys(p.decisions) {
-		d := p.decisions[address]
+	for _, d := range p.allDecisions() {
+		address := d.Address
 		if p.s.Submitted[address] != d.Spec || p.asGitSays(address) {
 			continue
 		}

@@ -95,6 +95,7 @@ func New(c Config, p Parts) (*Reconciler, error) {
 			return nil, fmt.Errorf("repository %s has no remote", rc.Name)
 		}
 		f := &follower{Reconciler: r, config: rc, remote: fetching{remote, slots}, forge: r.forgeOf(rc.Name, p.Forges), wake: make(chan struct{}, 1), memory: map[string]*stackMemory{}, shown: map[string]*shownRollout{}}
+		f.config.Stacks = dependenciesFirst(rc)
 		f.log = r.log.With("repository", rc.Name)
 		r.followers = append(r.followers, f)
 	}
@@ -108,6 +109,32 @@ func (r *Reconciler) forgeOf(repository string, forges map[string]forge.Forge) f
 		return f
 	}
 	return tracedForge{f, r.spans, repository}
+}
+
+// dependenciesFirst are a repository's stacks, each after those of the same repository that it
+// depends on. The configuration has no cycles.
+func dependenciesFirst(c RepositoryConfig) []StackConfig {
+	var out []StackConfig
+	done := map[string]bool{}
+	var add func(StackConfig)
+	add = func(s StackConfig) {
+		if done[s.Name] {
+			return
+		}
+		done[s.Name] = true
+		for _, k := range s.DependsOn {
+			for _, other := range c.Stacks {
+				if k.Repository == c.Name && k.Stack == other.Name {
+					add(other)
+				}
+			}
+		}
+		out = append(out, s)
+	}
+	for _, s := range c.Stacks {
+		add(s)
+	}
+	return out
 }
 
 // token is a name that nobody else has.

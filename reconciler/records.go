@@ -141,7 +141,9 @@ type runRecord struct {
 	NeedsWord string   // why it needs an approval whatever the mode is; empty for none
 	Phase     Phase
 	Waits     []Wait
-	Digest    string // of the plan that is being applied
+	Digest    string            // of the plan that is being applied
+	Allowed   []string          // addresses that its approved plan changes
+	Splits    map[string]string // of endpoints, by their ids, as this run saw or left them
 	Approved  []approval
 	Overrides []override
 	Rollouts  []runRollout
@@ -206,6 +208,12 @@ type override struct {
 	At     time.Time
 }
 
+// decided is what a decision is about: one spec at one address.
+type decided struct{ Address, Spec string }
+
+// about is what a decision is about.
+func (d decisionRecord) about() decided { return decided{d.Address, d.Spec} }
+
 // decisionRecord is a person's word about one spec digest of one rollout address: it is
 // not submitted again, until somebody allows it (retry) or Git asks for another spec.
 type decisionRecord struct {
@@ -235,8 +243,8 @@ func pullKey(repository string, number int) journal.Key {
 	return journal.Key{Kind: kindPull, Repository: repository, Name: fmt.Sprintf("%010d", number)}
 }
 
-func decisionKey(k StackKey, address string) journal.Key {
-	return journal.Key{Kind: kindDecision, Repository: k.Repository, Stack: k.Stack, Name: address}
+func decisionKey(k StackKey, d decided) journal.Key {
+	return journal.Key{Kind: kindDecision, Repository: k.Repository, Stack: k.Stack, Name: string(record(journal.Key{}, d).Value)}
 }
 
 // read gets a record; the zero value when there is none.

@@ -40,7 +40,7 @@ func (p *stackPass) reverse(ctx context.Context, a *askRecord) error {
 	if err != nil {
 		return err
 	}
-	p.decided(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Reverse, Rollout: r.ID, Who: a.Who, Reason: a.Reason, At: a.At})
+	p.decide(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Reverse, Rollout: r.ID, Who: a.Who, Reason: a.Reason, At: a.At})
 	p.answer(a, fmt.Sprintf("rollout %s takes %s back", made.ID, r.ID), "")
 	return nil
 }

@@ -22,7 +22,7 @@ type stackPass struct {
 
 	s         stackRecord
 	runs      []*runRecord // open ones, oldest first; the last may be the one that is applied
-	decisions map[string]decisionRecord
+	decisions map[decided]decisionRecord
 	rollouts  map[string]api.Rollout // that this pass has read
 	folder    *folder                // that is planned; nil when no commit can be read
 	plan      *planned               // nil when nothing was planned in this pass
@@ -61,7 +61,7 @@ func (f *follower) at(commit string) gitsource.Resolved {
 
 // openStack reads what the journal has of a stack.
 func (f *follower) openStack(ctx context.Context, c StackConfig) (*stackPass, error) {
-	p := &stackPass{follower: f, c: c, k: f.key(c.Name), rollouts: map[string]api.Rollout{}, decisions: map[string]decisionRecord{}, was: map[journal.Key][]byte{}}
+	p := &stackPass{follower: f, c: c, k: f.key(c.Name), rollouts: map[string]api.Rollout{}, decisions: map[decided]decisionRecord{}, was: map[journal.Key][]byte{}}
 	var err error
 	if p.s, err = remember[stackRecord](ctx, p, stackKey(p.k)); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (f *follower) openStack(ctx context.Context, c StackConfig) (*stackPass, er
 		return nil, err
 	}
 	for _, d := range decisions {
-		p.decisions[d.Address] = d
+		p.decisions[d.about()] = d
 	}
 	p.asks, err = readAll[askRecord](ctx, f.ledger, journal.Key{Kind: kindAsk, Repository: p.k.Repository, Stack: p.k.Stack})
 	return p, err
@@ -229,7 +229,7 @@ func (p *stackPass) arrive(ctx context.Context) error {
 // is not there; without a readable commit nothing is planned.
 func (p *stackPass) linger(ctx context.Context) error {
 	if p.tree != nil && p.s.Commit.ID == p.tree.Commit.ID {
-		return p.use(folderOf(*p.tree, p.c))
+		return p.reconfigured(ctx, folderOf(*p.tree, p.c))
 	}
 	if p.tree == nil || p.s.Commit.ID == "" {
 		return nil // the ref is not there; what runs was watched
@@ -251,6 +251,28 @@ func (p *stackPass) linger(ctx context.Context) error {
 		return fmt.Errorf("read %s again: %w", short(p.s.Commit.ID), err)
 	}
 	return p.use(folderOf(tree, p.c))
+}
+
+// reconfigured takes up the folder of the commit that is known. When it is not what it was
+// (the configuration names another folder, or other variables) what was approved is void:
+// it is applied as a new commit is.
+func (p *stackPass) reconfigured(ctx context.Context, o folder) error {
+	if o.Digest != p.s.Files {
+		run := p.current()
+		if run == nil {
+			var err error
+			if run, err = p.reopen(ctx, p.s.Commit.ID); err != nil {
+				return err
+			}
+		}
+		if run != nil {
+			run.Acted, run.Files = time.Time{}, o.Digest
+		}
+		if p.s.Files = o.Digest; p.s.Settled == p.s.Commit.ID {
+			p.s.Settled = ""
+		}
+	}
+	return p.use(o)
 }
 
 func (p *stackPass) use(o folder) error {
@@ -363,15 +385,18 @@ func (p *stackPass) begin(ctx context.Context) (bool, error) {
 		if p.s.Settled == before {
 			p.s.Settled = tree.Commit.ID
 		}
-		return true, nil
+		return true, p.standsFor(ctx, tree.Commit.ID)
 	}
 	p.supersede(tree.Commit)
 	run := p.anew(tree.Commit.ID)
 	if run == nil {
 		run = &runRecord{Commit: tree.Commit, Files: o.Digest, Phase: Waiting, Began: p.now(), Arrived: p.s.Arrived}
+		if p.config.Supersede == Every { // each merge has its own run
+			run.Arrived = []string{tree.Commit.ID}
+		}
 	}
-	if p.config.Wanted.Tag != "" && !first {
-		run.NeedsWord = "the tag " + p.config.Wanted.Tag + " was moved"
+	if !first && (p.config.Wanted.Tag != "" || p.source.Happened == gitsource.TagMoved && p.source.Now.Commit == tree.Commit.ID) {
+		run.NeedsWord = "the tag " + refName(p.source.Now.Ref) + " was moved"
 	}
 	p.runs = append(p.runs, run)
 	p.tell(&p.batch, happening{
@@ -394,6 +419,25 @@ func (p *stackPass) anew(commit string) *runRecord {
 	p.runs = slices.Delete(p.runs, i, i+1)
 	run.By, run.Phase, run.Acted = "", Waiting, time.Time{}
 	return run
+}
+
+// standsFor adds a commit with the same files to those that the newest run stands for, such
+// as the merge commit of a branch whose last commit was run.
+func (p *stackPass) standsFor(ctx context.Context, commit string) error {
+	run := p.current()
+	if n := len(p.s.Recent); run == nil && n > 0 {
+		recent, err := remember[runRecord](ctx, p, runKey(p.k, p.s.Recent[n-1]))
+		if err != nil {
+			return err
+		}
+		run = &recent
+	}
+	if run == nil || run.Files != p.s.Files || slices.Contains(run.Arrived, commit) || len(run.Arrived) >= mostCommits {
+		return nil
+	}
+	run.Arrived = append(run.Arrived, commit)
+	p.put(runKey(p.k, run.Commit.ID), record(runKey(p.k, run.Commit.ID), *run))
+	return nil
 }
 
 // supersede ends the part of the current run that was not made yet. What it has
@@ -456,8 +500,8 @@ func (p *stackPass) save() journal.Batch {
 	return b
 }
 
-// decided records a person's word about a spec.
-func (p *stackPass) decided(d decisionRecord) {
-	p.decisions[d.Address] = d
-	p.batch.Put = append(p.batch.Put, record(decisionKey(p.k, d.Address), d))
+// decide records a person's word about a spec.
+func (p *stackPass) decide(d decisionRecord) {
+	p.decisions[d.about()] = d
+	p.batch.Put = append(p.batch.Put, record(decisionKey(p.k, d.about()), d))
 }

@@ -38,7 +38,7 @@ func (p *stackPass) look(ctx context.Context, run *runRecord, r *runRollout) err
 			return err
 		}
 		r.State, r.Ended, r.Since = "DELETED", p.now(), p.now()
-		p.decided(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Cancel, Rollout: r.ID, Reason: "its record was deleted", At: p.now()})
+		p.decide(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Cancel, Rollout: r.ID, Reason: "its record was deleted", At: p.now()})
 		p.say(run, *r, "rollout.deleted", warning, fmt.Sprintf("rollout %s of %s: its record was deleted at the engine", r.ID, r.Endpoint))
 		return nil
 	}
@@ -123,7 +123,7 @@ func (p *stackPass) tellMoment(ctx context.Context, run *runRecord, before runRo
 	}
 	p.say(run, *r, kind, severity, text)
 	if live.State == engineclient.StateCanceled {
-		p.decided(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Cancel, Rollout: r.ID, Who: who, Reason: reason, At: r.Ended})
+		p.decide(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Cancel, Rollout: r.ID, Who: who, Reason: reason, At: r.Ended})
 	}
 }
 
