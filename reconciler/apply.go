@@ -319,7 +319,7 @@ func (p *stackPass) foreign() []Wait {
 	var out []Wait
 	for _, e := range p.plan.changes.Standing.Endpoints {
 		if e.Owner != "" {
-			out = append(out, Wait{For: ForOwner, What: fmt.Sprintf("endpoint %s belongs to %s; two owners would undo each other's work", planning.BareName(e.Name), inert(e.Owner))})
+			out = append(out, Wait{For: ForOwner, What: fmt.Sprintf("endpoint %s belongs to %s; two owners would undo each other's work; when that one is gone: sluice reconcile release %[1]s --reason WHY", planning.BareName(e.Name), inert(e.Owner))})
 		}
 	}
 	return out

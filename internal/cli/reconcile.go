@@ -40,8 +40,11 @@ exit codes 0 nothing to do, or done; 1 an error; 2 changes wait or are under way
 3 a rollout is parked. A mistaken command line or configuration ends with 1 then.
 
 The commands below ask a reconciler that runs with an http block, at SLUICE_RECONCILER_URL
-with the key SLUICE_RECONCILER_KEY. A rollout itself is steered by sluice rollout, or by a
-comment on its pull request.`,
+with the key SLUICE_RECONCILER_KEY; release alone asks the engine. A rollout itself is
+steered by sluice rollout, or by a comment on its pull request.
+
+The last example makes this reconciler, by its journal, the owner of the endpoints that it
+writes to: another one, and the same with another journal, is then refused.`,
 		Example: `  sluice reconcile --config sluice.hcl --check
   sluice reconcile --config sluice.hcl
   sluice reconcile status
@@ -79,6 +82,7 @@ comment on its pull request.`,
 	fl.StringVar(&f.sshKey, "ssh-key", "", "private key for SSH, a file")
 	fl.StringVar(&f.one.Auth.KnownHosts, "known-hosts", "", "file of the pinned host keys for SSH")
 	c.AddCommand(a.reconcileDoorCommands()...)
+	c.AddCommand(a.reconcileReleaseCommand())
 	return c
 }
 

@@ -117,8 +117,8 @@ func (a *app) reconcileHistoryCommand(d *door) *cobra.Command {
 	return c
 }
 
-// doorWords are examples of what the verbs of the door take.
-var doorWords = map[string]string{"REPOSITORY": "models", "REPOSITORY/STACK": "models/prod", "DIGEST": "3f9c1a2b4d5e", "RULE": "no-weekend"}
+// doorWords are examples of what the verbs of sluice reconcile take.
+var doorWords = map[string]string{"REPOSITORY": "models", "REPOSITORY/STACK": "models/prod", "DIGEST": "3f9c1a2b4d5e", "RULE": "no-weekend", "ENDPOINT": "chat"}
 
 // exactWords refuses more or fewer words than a command's use names, with an example.
 func exactWords(c *cobra.Command, args []string) error {

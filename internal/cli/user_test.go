@@ -362,6 +362,21 @@ func TestGetShowsWhoReconcilesAnEndpoint(t *testing.T) {
 	_, err = c.ClaimEndpoint(t.Context(), all[0].ID, "reconciler-7")
 	require.NoError(t, err)
 	s.run("get", "chat").exits(0, "Owner reconciler-7, since 2")
+
+	// Whoever lost its journal had to write the request by hand.
+	s.run("reconcile", "release", "chat").exits(cli.ExitUsage, "--reason")
+	operates, ok := s.run("keys", "create", "op", "--scopes", "operate", "--json").exits(0).json()["secret"].(string)
+	require.True(t, ok)
+	breaks, ok := s.run("keys", "create", "ana", "--scopes", "operate,break-glass", "--json").exits(0).json()["secret"].(string)
+	require.True(t, ok)
+	with := func(key string) shell {
+		return shell{t, map[string]string{"SLUICE_ENGINE_URL": s.env["SLUICE_ENGINE_URL"], "SLUICE_API_KEY": key}}
+	}
+	with(operates).run("reconcile", "release", "chat", "--reason", "lost").exits(cli.ExitFailed, "break-glass")
+	with(breaks).run("reconcile", "release", "chat", "--reason", "its journal is lost").exits(0, "belonged to reconciler-7, and has no owner now")
+	with(breaks).run("reconcile", "release", "chat", "--reason", "twice").exits(0, "has no owner")
+	require.NotContains(t, s.run("get", "chat").exits(0).out, "Owner")
+	s.run("events", "chat").exits(0, "its journal is lost")
 }
 
 // Each switch read --pause[=true|false].

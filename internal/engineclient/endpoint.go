@@ -97,6 +97,13 @@ func (c *Client) TakeEndpoint(ctx context.Context, id, owner, reason string) (ap
 	return c.editOwner(ctx, id, api.OwnerEdit{Claim: owner, Force: &api.Force{Reason: reason}})
 }
 
+// FreeEndpoint takes an endpoint from its owner and gives it to nobody, under the terms of
+// TakeEndpoint. It names another id than the owner's: a release by the owner itself would
+// tell no reason.
+func (c *Client) FreeEndpoint(ctx context.Context, id, reason string) (api.Endpoint, error) {
+	return c.editOwner(ctx, id, api.OwnerEdit{Release: "nobody", Force: &api.Force{Reason: reason}})
+}
+
 func (c *Client) editOwner(ctx context.Context, id string, edit api.OwnerEdit) (api.Endpoint, error) {
 	return c.UpdateEndpoint(ctx, id, "", api.UpdateEndpoint{Sluice: &api.EndpointEdit{Owner: &edit}})
 }
