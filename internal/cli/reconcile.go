@@ -206,11 +206,21 @@ func (a *app) logger(level, format string) (*slog.Logger, error) {
 	o := &slog.HandlerOptions{Level: l}
 	switch format {
 	case "text":
+		o.ReplaceAttr = withoutEmpty
 		return slog.New(slog.NewTextHandler(a.Err, o)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(a.Err, o)), nil
 	}
 	return nil, usagef("--log-format %q: use text or json", format)
+}
+
+// withoutEmpty leaves away what a line for people has no value for. JSON keeps it: its
+// readers want the same names on each line.
+func withoutEmpty(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindString && a.Value.String() == "" {
+		return slog.Attr{}
+	}
+	return a
 }
 
 // once makes passes until there is nothing to wait for, or just one.
