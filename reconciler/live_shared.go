@@ -20,7 +20,8 @@ const listFor = 2 * time.Second
 // shared is a Live for all followers: the endpoints are listed once for the passes of one
 // moment, and again after something was written.
 type shared struct {
-	now func() time.Time
+	now  func() time.Time
+	read func(context.Context) error // judges each reading; nil for nobody
 
 	mu     sync.Mutex
 	live   *Live
@@ -41,6 +42,11 @@ func (s *shared) refresh(ctx context.Context) error {
 	}
 	if err := s.live.Refresh(ctx); err != nil {
 		return err
+	}
+	if s.read != nil {
+		if err := s.read(ctx); err != nil {
+			return err
+		}
 	}
 	s.listed, s.stale = s.now(), false
 	return nil

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,4 +68,35 @@ func TestAnEndpointThatServesIsNeitherRenamedNorPruned(t *testing.T) {
 			require.Contains(t, w.show(), "it serves traffic (stable with 100 %)")
 		})
 	}
+}
+
+// Another project behind the same address reads as if everything had been deleted: a
+// journal is about one project, and nothing is written to another.
+func TestAnotherProjectBehindTheSameAddressIsLeftAlone(t *testing.T) {
+	w := newStage(t)
+	git := w.follow("models", map[string]string{"prod/main.tf": canaryHouse("chat")})
+	w.begin()
+	w.until("serves", 20*time.Minute, func() bool { return w.stack("models", "prod").Phase == InStep })
+	door := w.door
+	w.door = http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		req.URL.Path = strings.ReplaceAll(req.URL.Path, "proj_b", "proj_a")
+		rec := httptest.NewRecorder()
+		door.ServeHTTP(rec, req)
+		rw.WriteHeader(rec.Code)
+		_, _ = rw.Write([]byte(strings.ReplaceAll(rec.Body.String(), "proj_a", "proj_b")))
+	})
+	w.Client = w.client(w.key)
+	w.begin()
+	git.push("main", "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	n := len(w.calls)
+	for range 5 {
+		w.advance(time.Minute)
+		require.ErrorContains(t, w.pass(), "the journal is about project proj_a, and the engine answers for project proj_b")
+	}
+	require.Empty(t, w.writes(n))
+	require.Equal(t, ForEngine, w.stack("models", "prod").Waits[0].For)
+	w.door, w.Client = door, w.client(w.key)
+	w.begin()
+	require.NoError(t, w.pass())
+	require.Len(t, w.all("chat"), 1, "with the right key it goes on")
 }

@@ -48,7 +48,8 @@ func (p *stackPass) phase(err error) {
 }
 
 func waitOf(err error) WaitKind {
-	if engineclient.IsUnreachable(err) || shutOut(err) {
+	var other *OtherProject
+	if engineclient.IsUnreachable(err) || shutOut(err) || errors.As(err, &other) {
 		return ForEngine
 	}
 	return ForSource

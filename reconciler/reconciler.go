@@ -85,6 +85,7 @@ func New(c Config, p Parts) (*Reconciler, error) {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	r.live = newShared(p.Engine, r.now)
+	r.live.read = r.keepProject
 	host, _ := os.Hostname()
 	r.ledger = &ledger{Journal: p.Journal, now: r.now, who: journal.Holder{ID: token(), Host: host, PID: os.Getpid(), Since: r.now()}}
 	r.outbox = r.newOutbox(p.Out)

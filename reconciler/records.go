@@ -15,6 +15,7 @@ import (
 // The kinds of records in the journal.
 const (
 	kindInstance = "instance" // this reconciler's own name
+	kindProject  = "project"  // the engine's project that all of it is about
 	kindSource   = "source"   // a followed ref
 	kindStack    = "stack"
 	kindRun      = "run"      // one commit of one stack, from its plan to its receipt

@@ -161,6 +161,9 @@ func (p *stackPass) runBroughtBy(ctx context.Context, commit string) (*runRecord
 // run is the order of a pass: what runs is looked at first, since it may have freed what
 // the rest waits for; people come before Git; then what Git wants.
 func (p *stackPass) run(ctx context.Context) error {
+	if err := p.sameProject(ctx); err != nil {
+		return err
+	}
 	rest, err := p.atRest(ctx)
 	if err != nil {
 		return err
