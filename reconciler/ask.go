@@ -216,6 +216,11 @@ func (p *stackPass) control(ctx context.Context, a *askRecord, r *runRollout) er
 	if verb.IsThere(planning.StateOf(live), last) || slices.Contains(a.Sent, r.ID) {
 		return nil
 	}
+	if a.Verb == Resume || a.Verb == Promote {
+		if err := fresh(a, live); err != nil {
+			return err
+		}
+	}
 	reason := fmt.Sprintf("%s (%s): %s", inert(a.Who), a.Via, inert(a.Reason))
 	in := journal.Intent{ID: a.ID + " " + r.ID + " " + verb.String() + " " + token(), Repository: p.k.Repository, Stack: p.k.Stack, Address: r.Address, Verb: verb.String() + "_rollout"}
 	return p.ledger.intend(ctx, in, func(ctx context.Context) (journal.Batch, error) {
@@ -241,9 +246,44 @@ func (p *stackPass) control(ctx context.Context, a *askRecord, r *runRollout) er
 	})
 }
 
+// fresh refuses a word about a park that was said of an earlier one: a person has seen
+// that one and not what holds the rollout now. Forges tell the time of a comment by the
+// second.
+func fresh(a *askRecord, live api.Rollout) error {
+	if !parked(live.State) || live.PauseInfo == nil || !live.PauseInfo.PausedAt.Truncate(time.Second).After(a.At) {
+		return nil
+	}
+	return refusef("rollout %s has parked again since that was said (at %s); look at it and say it again", live.ID, stamp(live.PauseInfo.PausedAt.Time))
+}
+
+// here refuses what was said on a pull request that did not bring the run: who may say it
+// there, such as anybody but the author, is another question than here. The run may be told
+// of its pull request in this very pass, after the asks.
+func (p *stackPass) here(a *askRecord, run *runRecord) error {
+	if a.Pull == 0 || slices.Contains(run.Pulls, a.Pull) {
+		return nil
+	}
+	if r := p.pulls.known[a.Pull]; r != nil && r.awaits(p.k.Stack) && (run.Commit.ID == r.MergeCommit || slices.Contains(run.Arrived, r.MergeCommit)) {
+		return nil
+	}
+	if len(run.Pulls) == 0 {
+		return refusef("pull request %d did not bring commit %s, whose plan waits", a.Pull, short(run.Commit.ID))
+	}
+	var brought []string
+	for _, n := range run.Pulls {
+		brought = append(brought, fmt.Sprintf("pull request %d", n))
+	}
+	return refusef("pull request %d did not bring commit %s, whose plan waits: say it on %s", a.Pull, short(run.Commit.ID), joined(brought))
+}
+
 // approve lets the plan of the current run be applied.
 func (p *stackPass) approve(a *askRecord) error {
 	run := p.current()
+	if run != nil {
+		if err := p.here(a, run); err != nil {
+			return err
+		}
+	}
 	switch {
 	case run == nil || !run.Acted.IsZero():
 		return refusef("nothing of %s waits for an approval", p.k)
@@ -267,6 +307,9 @@ func (p *stackPass) override(a *askRecord) error {
 	run := p.current()
 	if run == nil || run.Digest == "" {
 		return refusef("no plan of %s is denied", p.k)
+	}
+	if err := p.here(a, run); err != nil {
+		return err
 	}
 	run.Overrides = append(run.Overrides, override{Rule: a.Rule, Who: a.Who, Reason: a.Reason, Digest: run.Digest, At: a.At})
 	p.answer(a, fmt.Sprintf("rule %s is lifted for plan %s", inert(a.Rule), planning.ShortDigest(run.Digest)), "")
