@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge/forgetest"
@@ -113,4 +115,42 @@ func TestAPromoteThatIsHeardLateDoesNotSkipTheNextGate(t *testing.T) {
 	w.passes(4*time.Minute, time.Minute)
 	require.Equal(t, 1, *w.all("chat")[0].CurrentStep)
 	require.Contains(t, answers(f, c.number), "has parked again since")
+}
+
+// unreadable is a forge with one pull request whose comments, or which itself, is not there.
+type unreadable struct {
+	forge.Forge
+	number int
+	gone   bool
+}
+
+func (u *unreadable) Comments(ctx context.Context, number int, since time.Time) ([]forge.Comment, error) {
+	if number == u.number {
+		return nil, &forge.Refused{Status: 404, What: "list the comments"}
+	}
+	return u.Forge.Comments(ctx, number, since)
+}
+
+func (u *unreadable) PullRequest(ctx context.Context, number int) (forge.PullRequest, error) {
+	if number == u.number && u.gone {
+		return forge.PullRequest{}, &forge.Refused{Status: 404, What: "read the pull request"}
+	}
+	return u.Forge.PullRequest(ctx, number)
+}
+
+// A cancel is heard although another pull request cannot be read, or is gone.
+func TestAPullRequestThatCannotBeReadStopsNoOther(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		w, git, f := rollingOut(t)
+		c := w.propose(git, f, "other", map[string]string{"prod/main.tf": canaryHouse("chat", 20, 100)})
+		require.NoError(t, w.pass())
+		w.r.followers[0].forge = &unreadable{w.forges["models"], c.number, gone}
+		f.Say(c.number, "ann", "hello")
+		f.Say(1, "ann", "/sluice cancel at once, it burns")
+		for range 3 {
+			w.advance(time.Minute)
+			_ = w.pass() // it tells what could not be read
+		}
+		require.Equal(t, engineclient.StateCanceled, w.all("chat")[0].State)
+	}
 }

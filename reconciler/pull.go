@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -120,25 +121,44 @@ func (f *follower) lookAtPulls(ctx context.Context) error {
 		return f.noteForge(fmt.Errorf("list the closed pull requests into %s: %w", base, err))
 	}
 	f.pulls.open = open
+	var errs []error
 	for _, pr := range slices.Concat(open, closed) {
-		if err := f.lookAt(ctx, pr); err != nil {
-			return f.noteForge(fmt.Errorf("pull request %d: %w", pr.Number, err))
-		}
+		errs = append(errs, f.ofPull(ctx, pr.Number, f.lookAt(ctx, pr)))
 	}
-	if err := f.askAfterMissing(ctx, open, closed); err != nil {
-		return f.noteForge(err)
-	}
-	if err := f.listenToMerged(ctx, hinted); err != nil {
-		return f.noteForge(err)
+	errs = append(errs, f.askAfterMissing(ctx, open, closed), f.listenToMerged(ctx, hinted))
+	if err := errors.Join(errs...); err != nil {
+		return f.noteForge(err) // the instants stay, so that what was missed is asked for again
 	}
 	f.pulls.looked, f.pulls.next, f.pulls.at = began, began.Add(f.config.Forge.Interval), f.source.Now.Commit
 	return f.noteForge(nil)
+}
+
+// ofPull names the pull request that an error is about. One that cannot be read stops none
+// of the others. One that the forge does not know any more is over.
+func (f *follower) ofPull(ctx context.Context, number int, err error) error {
+	if err == nil {
+		return nil
+	}
+	r := f.pulls.known[number]
+	var refused *forge.Refused
+	if r == nil || !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+		return fmt.Errorf("pull request %d: %w", number, err)
+	}
+	if _, err := f.forge.PullRequest(ctx, number); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+		return fmt.Errorf("pull request %d: %w", number, refused) // it is there, and a part of it is not
+	}
+	f.log.Info("a pull request is not there any more", "pull", number)
+	f.pulls.open = slices.DeleteFunc(f.pulls.open, func(pr forge.PullRequest) bool { return pr.Number == number })
+	delete(f.pulls.known, number)
+	delete(f.pulls.plans, number)
+	return f.ledger.write(ctx, journal.Batch{Delete: []journal.Key{pullKey(f.config.Name, number)}})
 }
 
 // askAfterMissing asks after the pull requests that were open and are in neither list now:
 // lists shift while they are read, and one may have ended while nobody looked. Nothing is
 // cleaned up on a guess.
 func (f *follower) askAfterMissing(ctx context.Context, lists ...[]forge.PullRequest) error {
+	var errs []error
 	for _, number := range sortedNumbers(f.pulls.known) {
 		r := f.pulls.known[number]
 		if r.State != forge.IsOpen || slices.ContainsFunc(slices.Concat(lists...), func(pr forge.PullRequest) bool { return pr.Number == number }) {
@@ -151,11 +171,9 @@ func (f *follower) askAfterMissing(ctx context.Context, lists ...[]forge.PullReq
 		if err == nil {
 			err = f.lookAt(ctx, pr)
 		}
-		if err != nil {
-			return fmt.Errorf("pull request %d: %w", number, err)
-		}
+		errs = append(errs, f.ofPull(ctx, number, err))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // seldom is how often those are listened to that are over: in every so manieth look.
@@ -165,16 +183,15 @@ const seldom = 5
 // way and for an hour, and more seldom afterwards, unless a webhook came.
 func (f *follower) listenToMerged(ctx context.Context, hinted bool) error {
 	f.pulls.looks++
+	var errs []error
 	for _, number := range sortedNumbers(f.pulls.known) {
 		r := f.pulls.known[number]
 		if r.State != forge.IsMerged || !hinted && f.pulls.looks%seldom != 0 && !r.Over.IsZero() && f.now().Sub(r.Over) > time.Hour {
 			continue
 		}
-		if err := f.listen(ctx, r); err != nil {
-			return fmt.Errorf("pull request %d: %w", number, err)
-		}
+		errs = append(errs, f.ofPull(ctx, number, f.listen(ctx, r)))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // loadPulls reads the pull requests that are not over, once in a process.
