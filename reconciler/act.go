@@ -48,6 +48,14 @@ func (t *Taken) Error() string {
 	return fmt.Sprintf("the name is taken by %s, which is another thing: %s", t.ID, t.What)
 }
 
+// Unlisted is the refusal of a create whose name is taken by something that the engine
+// does not list: its readings are behind its writes. Looking again helps.
+type Unlisted struct{ Why error }
+
+func (u *Unlisted) Error() string {
+	return u.Why.Error() + ", and it is not listed yet; it is looked for again"
+}
+
 // NotKnown is a change whose values are not all known yet: plan again once what it
 // depends on is made.
 type NotKnown struct{ Why error }

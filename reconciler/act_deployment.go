@@ -97,7 +97,7 @@ func (a *act) adoptDeployment(ctx context.Context, endpoint string, d declaratio
 		}
 		return live, nil
 	}
-	return api.Deployment{}, taken
+	return api.Deployment{}, &Unlisted{taken}
 }
 
 // updateDeployment writes the bounds, or the weight that a create was cut off before, if

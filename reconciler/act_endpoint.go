@@ -61,7 +61,7 @@ func (a *act) adoptEndpoint(ctx context.Context, taken error) (Done, error) {
 			return Done{ID: e.ID, EndpointID: e.ID, Endpoint: &e, Adopted: true}, nil
 		}
 	}
-	return Done{}, taken
+	return Done{}, &Unlisted{taken}
 }
 
 func (a *act) updateEndpoint(ctx context.Context) (Done, error) {

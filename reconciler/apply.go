@@ -150,6 +150,8 @@ func (p *stackPass) todo() []planning.Change {
 			continue
 		case starts && c.Digest != "" && p.hasDecided(c):
 			continue // a person has decided against this very spec
+		case p.justStarted(c):
+			continue // the engine has taken it; what is read of it may be older than that
 		case c.Kind == declaration.RolloutKind && c.Action == planning.Create && c.Digest != "" && p.s.Submitted[c.Address.String()] == c.Digest:
 			continue // it was submitted, and its record was deleted since: that is no reason to run it again
 		}
@@ -423,6 +425,15 @@ func (p *stackPass) inVain(c planning.Change) Wait {
 		return Wait{}
 	}
 	return Wait{For: ForPerson, Till: till, What: fmt.Sprintf("%s: the same change was made %d times and does not stay; something undoes it. Find out what, and push a new commit", c.Address, r.n)}
+}
+
+// readingsLag is how old what an engine tells may be.
+const readingsLag = 10 * time.Second
+
+// justStarted reports whether this process has started a rollout a moment ago.
+func (p *stackPass) justStarted(c planning.Change) bool {
+	r := p.remember(p.c.Name).repeats[c.Address]
+	return c.Action == planning.Start && r.what == sameness(c) && p.now().Before(r.at.Add(readingsLag))
 }
 
 // countRepeat counts a change that was made.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,10 @@ const (
 // ErrNotHolder means that this process may not write: its lease has run out.
 var ErrNotHolder = errors.New("this reconciler does not hold the lease, so it writes nothing")
 
+// errUnrecorded means that the journal did not take what has changed. What is known
+// in memory is then not what is recorded: it is read again before anything else is written.
+var errUnrecorded = errors.New("the journal did not take it")
+
 // ledger is the journal under the lease of this process: every batch carries its fence.
 type ledger struct {
 	journal.Journal
@@ -28,6 +33,7 @@ type ledger struct {
 
 	mu    sync.Mutex
 	lease journal.Lease
+	left  []string // intents whose outcome was not recorded
 }
 
 // take acquires the lease, or tells who holds it.
@@ -87,7 +93,45 @@ func (l *ledger) write(ctx context.Context, b journal.Batch) error {
 	if len(b.Put)+len(b.Delete)+len(b.Begin)+len(b.End)+len(b.Entries) == 0 {
 		return nil
 	}
-	return l.Commit(ctx, l.held().Fence, b)
+	if err := l.Commit(ctx, l.held().Fence, b); err != nil {
+		return fmt.Errorf("%w: %w", errUnrecorded, err)
+	}
+	return nil
+}
+
+// leave notes an intent whose outcome was not recorded.
+func (l *ledger) leave(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = append(l.left, id)
+}
+
+// endLeft ends the intents that this process has left open: what they came to is looked at
+// again by the pass that begins.
+func (l *ledger) endLeft(ctx context.Context) error {
+	l.mu.Lock()
+	left := l.left
+	l.mu.Unlock()
+	if len(left) == 0 {
+		return nil
+	}
+	open, err := l.Open(ctx)
+	if err != nil {
+		return err
+	}
+	var b journal.Batch
+	for _, in := range open {
+		if slices.Contains(left, in.ID) {
+			b.End = append(b.End, journal.Outcome{Intent: in.ID, Result: "void", At: l.now()})
+		}
+	}
+	if err := l.write(ctx, b); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = slices.DeleteFunc(l.left, func(id string) bool { return slices.Contains(left, id) })
+	return nil
 }
 
 // intend records an intent, does it, and records its outcome with what the outcome
@@ -105,9 +149,11 @@ func (l *ledger) intendWith(ctx context.Context, in journal.Intent, with journal
 	in.At = l.now()
 	with.Begin = append(with.Begin, in)
 	if err := l.write(ctx, with); err != nil {
+		l.leave(in.ID) // it may be in
 		return fmt.Errorf("record the intent to %s %s: %w", in.Verb, in.Address, err)
 	}
 	if err := l.mayWrite(); err != nil { // the disk may have been slow
+		l.leave(in.ID)
 		return err
 	}
 	after, err := do(ctx)
@@ -115,11 +161,13 @@ func (l *ledger) intendWith(ctx context.Context, in journal.Intent, with journal
 	if err != nil {
 		end.Result, end.Detail = "refused", record(journal.Key{}, err.Error()).Value
 		if !settled(err) && !refusedBy(err) {
-			return err // it may have had its effect: the intent stays open
+			l.leave(in.ID) // it may have had its effect
+			return err
 		}
 	}
 	after.End = append(after.End, end)
 	if werr := l.write(context.WithoutCancel(ctx), after); werr != nil {
+		l.leave(in.ID)
 		return errors.Join(err, fmt.Errorf("record the outcome of %s %s: %w", in.Verb, in.Address, werr))
 	}
 	return err

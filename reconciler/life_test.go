@@ -47,6 +47,7 @@ type ending int
 const (
 	dies ending = iota
 	freezes
+	fails // the journal does not answer, once
 )
 
 // heardOf is what people want to be told.
@@ -107,7 +108,7 @@ func (l *life) isDead() bool {
 }
 
 // reach is called at each boundary, in the goroutine that passes it.
-func (l *life) reach(what string) {
+func (l *life) reach(what string) (failed bool) {
 	l.mu.Lock()
 	if l.dead {
 		l.mu.Unlock()
@@ -120,6 +121,8 @@ func (l *life) reach(what string) {
 	switch {
 	case here && l.how == dies:
 		runtime.Goexit()
+	case here && l.how == fails:
+		return true
 	case here:
 		close(l.frozen)
 		<-l.thaw
@@ -127,6 +130,7 @@ func (l *life) reach(what string) {
 		l.thawed = true
 		l.mu.Unlock()
 	}
+	return false
 }
 
 func (l *life) wrote() {
@@ -160,12 +164,16 @@ type livingJournal struct {
 }
 
 func (j *livingJournal) Commit(ctx context.Context, f journal.Fence, b journal.Batch) error {
-	j.life.reach("commit before")
+	if j.life.reach("commit before") {
+		return journal.ErrUnavailable
+	}
 	if err := j.Journal.Commit(ctx, f, b); err != nil {
 		return err
 	}
 	j.life.wrote()
-	j.life.reach("commit after")
+	if j.life.reach("commit after") {
+		return journal.ErrUnavailable
+	}
 	return nil
 }
 

@@ -234,17 +234,22 @@ func (f *follower) hasten() {
 	}
 }
 
-// pass reads, decides, acts and records once. What fails in one part does not stop the
-// others: without Git what runs is still watched, without a forge still applied.
+// pass reads, decides, acts and records once.
 func (f *follower) pass(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, f.config.Deadline)
 	defer cancel()
-	return f.within(ctx, "pass", f.parts, ofRepository.String(f.config.Name))
+	err := f.within(ctx, "pass", f.parts, ofRepository.String(f.config.Name))
+	if errors.Is(err, errUnrecorded) { // no comment counts as heard that is not recorded
+		f.pulls = pullMemory{}
+	}
+	return err
 }
 
-// parts are those of a pass, in their order.
+// parts are those of a pass, in their order. What fails in one does not stop the others:
+// without Git what runs is still watched, without a forge still applied. What the journal
+// does not take ends the pass, since the records of its parts speak of each other.
 func (f *follower) parts(ctx context.Context) error {
-	var errs []error
+	errs := []error{f.ledger.endLeft(ctx)}
 	gitErr := f.within(ctx, "observe", f.observe)
 	if gitErr == nil {
 		gitErr = f.within(ctx, "read", f.desire)
@@ -256,17 +261,20 @@ func (f *follower) parts(ctx context.Context) error {
 		errs = append(errs, f.within(ctx, "pulls", f.lookAtPulls))
 	}
 	for _, c := range f.config.Stacks {
+		if err := errors.Join(errs...); errors.Is(err, errUnrecorded) {
+			return err
+		}
 		pass := func(ctx context.Context) error { return f.stack(ctx, c) }
 		if err := f.within(ctx, "stack", pass, ofStack.String(c.Name)); err != nil {
 			errs = append(errs, fmt.Errorf("stack %s: %w", f.key(c.Name), err))
 		}
 	}
-	if f.forge != nil {
-		errs = append(errs, f.within(ctx, "report", func(ctx context.Context) error {
-			return errors.Join(f.reportPulls(ctx), f.reportRuns(ctx))
-		}))
+	if err := errors.Join(errs...); f.forge == nil || errors.Is(err, errUnrecorded) {
+		return err
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, f.within(ctx, "report", func(ctx context.Context) error {
+		return errors.Join(f.reportPulls(ctx), f.reportRuns(ctx))
+	}))...)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

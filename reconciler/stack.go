@@ -41,6 +41,10 @@ func (f *follower) stack(ctx context.Context, c StackConfig) error {
 		return err
 	}
 	err = p.run(ctx)
+	if errors.Is(err, errUnrecorded) {
+		p.forget()
+		return err
+	}
 	p.phase(err)
 	if settled(err) { // the stack's own affair: it is told, and the other stacks go on
 		f.log.Warn("the engine refused a change", "stack", p.k.Stack, "error", err)
