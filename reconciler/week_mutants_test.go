@@ -26,7 +26,8 @@ func TestAWrongReconcilerIsNoticed(t *testing.T) {
 		wrong wrongness
 		says  string
 	}{
-		{"without adoption", 12, wrongness{unseen: unrecorded}, "a rollout is submitted beside one that is under way"},
+		// beside one that is under way, or a second time after it: which comes first is the draw's
+		{"without adoption", 12, wrongness{unseen: unrecorded}, "is submitted"},
 		{"ignores the lease", 12, wrongness{journal: func(m *journaltest.Memory) journal.Journal { return &unfenced{m} }}, "without the lease"},
 		{"goes against what people decide", 12, wrongness{between: tryAgain}, "a second time"},
 		{"tells a status in each pass", 2, wrongness{between: forgetStatuses}, "was set"},
