@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
@@ -103,6 +104,8 @@ func (f *follower) obey(ctx context.Context, r *pullRecord, c forge.Comment, com
 		f.approveOpen(r, c, command)
 	case command.Verb == Override:
 		return f.hearOverride(ctx, r, c, command, b)
+	case steers(command.Verb):
+		return f.handRollout(ctx, r, c, command, b)
 	default:
 		f.handOn(r, c, command, b)
 	}
@@ -119,6 +122,10 @@ func (f *follower) planAgain(ctx context.Context, r *pullRecord, c forge.Comment
 		}
 		if !allowed.OK {
 			r.answer(c, "The pull request comes from a fork; its plan takes somebody who may write.", forge.Denied)
+			return nil
+		}
+		if r.Shown != r.Now || c.At.Before(r.ShownAt.Truncate(time.Second)) {
+			r.answer(c, "The head has moved since the comment showed it. Look at what is there now, and say it again.", forge.Denied)
 			return nil
 		}
 		r.Vouched = r.Now
@@ -237,14 +244,19 @@ func (j judgement) mayLift(ctx context.Context, remark policy.Remark, who Person
 	return Allowed{Why: fmt.Sprintf("%s may not lift rule %s: that takes %s.", who.Name, rule, joined(remark.Override))}, nil
 }
 
+// askOf is what a command asks of a stack.
+func (f *follower) askOf(r *pullRecord, c forge.Comment, command Command, stack string) askRecord {
+	return askRecord{
+		ID: fmt.Sprintf("comment %d line %d", c.ID, command.Line), Stack: stack, Verb: command.Verb, Selector: command.Selector, Digest: command.Digest,
+		Rule: command.Rule, Reason: command.Reason, Who: c.Author, Via: fmt.Sprintf("comment on pull request %d", r.Number), Pull: r.Number, Comment: c.ID, At: c.At,
+	}
+}
+
 // handOn hands a command to the stacks that it can mean.
 func (f *follower) handOn(r *pullRecord, c forge.Comment, command Command, b *journal.Batch) {
 	given := 0
 	for _, p := range r.Plans {
-		a := askRecord{
-			ID: fmt.Sprintf("comment %d line %d", c.ID, command.Line), Stack: p.Stack, Verb: command.Verb, Selector: command.Selector, Digest: command.Digest,
-			Rule: command.Rule, Reason: command.Reason, Who: c.Author, Via: fmt.Sprintf("comment on pull request %d", r.Number), Pull: r.Number, Comment: c.ID, At: c.At,
-		}
+		a := f.askOf(r, c, command, p.Stack)
 		switch {
 		case a.Selector == p.Stack, a.Selector == f.key(p.Stack).String():
 			a.Selector = ""

@@ -69,6 +69,13 @@ func (s *shared) ours() bool {
 	return s.live.who.Sluice != nil
 }
 
+// slug is the project's, as of the newest list; empty before the first.
+func (s *shared) slug() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live.who.ProjectSlug
+}
+
 // forget makes the next reading a whole one, after a write.
 func (s *shared) forget(endpoints ...string) {
 	s.mu.Lock()

@@ -48,6 +48,8 @@ type pullRecord struct {
 	Fork        bool      // the head is in another repository
 	Vouched     string    // head of a fork that somebody who may write wants to be planned
 	Now         string    // head as the forge has it
+	Shown       string    // head that the comment shows
+	ShownAt     time.Time // since when
 }
 
 // pullPlan is what a pull request would do to one stack.

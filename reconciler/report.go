@@ -85,6 +85,9 @@ func (f *follower) publish(ctx context.Context, r *pullRecord, sheet render.Shee
 		f.meters.reports.WithLabelValues(f.config.Name, "comment").Inc()
 		r.Body = digest
 	}
+	if head := sheet.Revision.Commit; r.Shown != head {
+		r.Shown, r.ShownAt = head, f.now()
+	}
 	return nil
 }
 
