@@ -95,3 +95,34 @@ func TestAForkThatMovesAfterSomebodyVouchedIsNotPlanned(t *testing.T) {
 		require.NotContains(t, s.Context, "secret")
 	}
 }
+
+// A review counts while it approves what could be seen: one from before the plan, and one
+// that was withdrawn before the merge, do not.
+func TestAReviewCountsWhileItApprovesWhatCouldBeSeen(t *testing.T) {
+	for _, case1 := range []string{"given", "withdrawn", "before the plan"} {
+		t.Run(case1, func(t *testing.T) {
+			w, git, f := reviewed(t)
+			w.r.followers[0].config.Approval = ApproveByDigest
+			head := git.pushOn("refs/heads/canary", git.heads["refs/heads/main"], "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+			n := f.OpenPullRequest(forgetest.Opening{Author: "ann", Title: "canary", Head: head, HeadRef: "canary", Base: git.heads["refs/heads/main"]})
+			c := &change{w, git, f, n, "canary"}
+			if case1 == "before the plan" {
+				f.Approve(n, "olga")
+			}
+			w.advance(time.Minute)
+			require.NoError(t, w.pass())
+			if case1 != "before the plan" {
+				f.Approve(n, "olga")
+			}
+			w.advance(time.Minute)
+			require.NoError(t, w.pass())
+			if case1 == "withdrawn" {
+				f.RequestChanges(n, "olga")
+			}
+			c.merge()
+			w.advance(time.Minute)
+			w.passes(10*time.Minute, time.Minute)
+			require.Len(t, w.all("chat"), map[string]int{"given": 1}[case1])
+		})
+	}
+}

@@ -265,7 +265,7 @@ func (f *follower) lookAt(ctx context.Context, pr forge.PullRequest) error {
 	if err := f.listen(ctx, r); err != nil {
 		return err
 	}
-	if pr.State == forge.IsOpen && len(r.Plans) > 0 {
+	if pr.State != forge.IsClosed && len(r.Plans) > 0 && len(r.Attached) == 0 { // also once more at the merge
 		if err := f.review(ctx, r); err != nil {
 			return err
 		}
@@ -305,10 +305,14 @@ func (f *follower) review(ctx context.Context, r *pullRecord) error {
 	if err != nil {
 		return err
 	}
+	r.withdraw(reviews)
 	for _, v := range reviews {
-		mark := v.Author + " " + v.Commit
+		mark := reviewMark(v.Author, v.Commit)
 		if !v.Approved || v.Commit != r.Head || slices.Contains(r.Reviewed, mark) {
 			continue
+		}
+		if r.Shown != r.Head || v.At.Before(r.ShownAt.Truncate(time.Second)) {
+			continue // it was given before there was a plan to see
 		}
 		allowed, err := f.may(ctx, v.Author, r.Author, Approve)
 		if err != nil {
@@ -321,11 +325,27 @@ func (f *follower) review(ctx context.Context, r *pullRecord) error {
 		}
 		for _, p := range r.Plans {
 			if p.Digest != "" {
-				r.Approved = append(r.Approved, approval{Digest: p.Digest, Who: v.Author, Via: "review", At: v.At})
+				r.Approved = append(r.Approved, approval{Digest: p.Digest, Who: v.Author, Via: "review", At: v.At, Commit: v.Commit})
 			}
 		}
 	}
 	return nil
+}
+
+func reviewMark(author, commit string) string { return author + " " + commit }
+
+// withdraw takes back the approvals of reviews that do not approve any more.
+func (r *pullRecord) withdraw(reviews []forge.Review) {
+	stands := func(author, commit string) bool {
+		return slices.ContainsFunc(reviews, func(v forge.Review) bool { return v.Author == author && v.Commit == commit && v.Approved })
+	}
+	r.Approved = slices.DeleteFunc(r.Approved, func(a approval) bool {
+		gone := a.Via == "review" && !stands(a.Who, a.Commit)
+		if gone {
+			r.Reviewed = slices.DeleteFunc(r.Reviewed, func(m string) bool { return m == reviewMark(a.Who, a.Commit) })
+		}
+		return gone
+	})
 }
 
 // planPull plans an open pull request at its merge result, when its head, the followed

@@ -198,6 +198,7 @@ type approval struct {
 	Who    string
 	Via    string // comment, review, http, file
 	At     time.Time
+	Commit string // that was reviewed
 }
 
 // override lifts one denial for one plan.
