@@ -35,7 +35,7 @@ type gitTake struct {
 // git times our reading of a large repository beside the git command's, over HTTP from
 // one server. Ours lists or reads and checks; git lists, or stores a bare clone.
 func (b *bench) git(ctx context.Context) error {
-	if _, err := exec.LookPath("git"); err != nil {
+	if !hasGit() {
 		fmt.Println("\ngit is not installed: fetching is left out")
 		return nil
 	}
@@ -76,6 +76,11 @@ func (b *bench) git(ctx context.Context) error {
 	}
 	table.print()
 	return nil
+}
+
+func hasGit() bool {
+	_, err := exec.LookPath("git")
+	return err == nil
 }
 
 // gitTakes are in the order in which they run; those in brackets are not shown.
@@ -138,33 +143,45 @@ func (r *gitRepo) read(ctx context.Context, dir string, kind gitsource.StoreKind
 	return nil
 }
 
-// gitRepo makes the repository and serves it until stop.
+// gitRepo makes the large repository and serves it until stop.
 func (b *bench) gitRepo(ctx context.Context) (r *gitRepo, stop func(), err error) {
-	r = &gitRepo{dir: filepath.Join(b.dir, "git"), commits: b.size.commits}
-	r.bare = filepath.Join(r.dir, "infra.git")
-	if err := errors.Join(os.MkdirAll(r.dir, 0o700), git(ctx, nil, "init", "-q", "--bare", "--initial-branch=main", r.bare)); err != nil {
+	if r, err = initRepo(ctx, filepath.Join(b.dir, "git")); err != nil {
 		return nil, nil, err
 	}
+	r.commits = b.size.commits
 	if err := r.importing(ctx, func(w io.Writer) { history(w, b.size.files, b.size.commits) }); err != nil {
 		return nil, nil, err
 	}
 	if err := git(ctx, nil, "--git-dir", r.bare, "repack", "-q", "-a", "-d"); err != nil {
 		return nil, nil, err
 	}
+	stop, err = r.serve(ctx, func(h http.Handler) http.Handler { return h })
+	return r, stop, err
+}
+
+// initRepo makes an empty repository in a new folder.
+func initRepo(ctx context.Context, dir string) (*gitRepo, error) {
+	r := &gitRepo{dir: dir, bare: filepath.Join(dir, "infra.git")}
+	return r, errors.Join(os.MkdirAll(dir, 0o700), git(ctx, nil, "init", "-q", "--bare", "--initial-branch=main", r.bare))
+}
+
+// serve puts the git command's smart HTTP, with something around it, on a free port until
+// stop.
+func (r *gitRepo) serve(ctx context.Context, around func(http.Handler) http.Handler) (stop func(), err error) {
 	listen, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	program, err := exec.LookPath("git")
 	if err != nil {
-		return nil, nil, err
+		return nil, errors.Join(err, listen.Close())
 	}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: &cgi.Handler{
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: around(&cgi.Handler{
 		Path: program, Args: []string{"http-backend"}, Dir: r.dir, Env: append(gitEnv(), "GIT_PROJECT_ROOT="+r.dir, "GIT_HTTP_EXPORT_ALL=1"),
-	}}
+	})}
 	go func() { _ = server.Serve(listen) }()
 	r.url = "http://" + listen.Addr().String() + "/infra.git"
-	return r, func() { _ = server.Close() }, nil
+	return func() { _ = server.Close() }, nil
 }
 
 // importing feeds git fast-import.
