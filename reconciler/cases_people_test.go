@@ -72,6 +72,10 @@ func TestCommentsAndTheHTTPDoorLetTheSamePeopleDoTheSame(t *testing.T) {
 			denied := slices.ContainsFunc(f.Comments(c.number), func(x forge.Comment) bool {
 				return strings.Contains(x.Body, fmt.Sprintf("answer=%d.", id)) && strings.Contains(x.Body, "may not")
 			})
+			if role == forge.None { // a stranger gets a sign and no comment
+				require.False(t, denied)
+				denied = slices.Contains(f.Signs(id), forge.Denied)
+			}
 			require.Equal(t, !allowed.OK, denied, "%s by %s", u.verb, name)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -95,6 +96,10 @@ func (b askBody) check(v Verb) error {
 		return fmt.Errorf("%s needs the digest of a plan, at least %d hex digits of it", v, shortestDigest)
 	case u.takes == takesRule && b.Rule == "":
 		return fmt.Errorf("%s needs the name of a rule", v)
+	case strings.ContainsFunc(b.Reason+b.Selector+b.Rule+b.Digest+b.ID, unicode.IsControl):
+		return errors.New("a text has a control character")
+	case u.takes == takesDigest && strings.Trim(strings.TrimPrefix(b.Digest, "sha256:"), "0123456789abcdef") != "":
+		return fmt.Errorf("%s needs the digest of a plan, which is hex digits in lower case", v)
 	case len(b.Reason) > longestReason, len(b.Selector) > longestArgued, len(b.Rule) > longestArgued, len(b.Digest) > longestArgued, len(b.ID) > longestArgued:
 		return fmt.Errorf("a text is too long: at most %d bytes for a reason and %d for a name", longestReason, longestArgued)
 	}
@@ -274,7 +279,7 @@ func (r *Reconciler) takeAsk(w http.ResponseWriter, req *http.Request, who calle
 		body.ID = token()
 	}
 	a := askRecord{
-		ID: "http " + body.ID, Stack: c.Name, Verb: verb, Selector: body.Selector, Digest: body.Digest, Rule: body.Rule, Reason: body.Reason,
+		ID: askID(who, body.ID), Stack: c.Name, Verb: verb, Selector: body.Selector, Digest: body.Digest, Rule: body.Rule, Reason: body.Reason,
 		Who: who.name, Via: "http", At: r.now(),
 	}
 	if err := r.recordAsk(req.Context(), f.key(c.Name), a); err != nil {
@@ -284,6 +289,9 @@ func (r *Reconciler) takeAsk(w http.ResponseWriter, req *http.Request, who calle
 	f.hasten()
 	answerJSON(w, http.StatusAccepted, AskStatus{ID: body.ID, Verb: verb, At: a.At})
 }
+
+// askID is an ask's name: the id that a caller gives is the caller's own.
+func askID(who caller, id string) string { return "http " + who.name + " " + id }
 
 // recordAsk records an ask once, whatever became of an earlier try.
 func (r *Reconciler) recordAsk(ctx context.Context, k StackKey, a askRecord) error {
@@ -304,13 +312,13 @@ type AskStatus struct {
 	Refused string     `json:"refused,omitempty"` // why it was not done
 }
 
-func (r *Reconciler) serveAsk(w http.ResponseWriter, req *http.Request, _ caller) {
+func (r *Reconciler) serveAsk(w http.ResponseWriter, req *http.Request, who caller) {
 	f, c, ok := r.find(req)
 	if !ok {
 		r.noStack(w, req)
 		return
 	}
-	a, err := read[askRecord](req.Context(), r.ledger, askKey(f.key(c.Name), "http "+req.PathValue("id")))
+	a, err := read[askRecord](req.Context(), r.ledger, askKey(f.key(c.Name), askID(who, req.PathValue("id"))))
 	if err != nil || a.ID == "" {
 		refuse(w, http.StatusNotFound, "there is no such ask")
 		return

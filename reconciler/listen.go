@@ -83,6 +83,9 @@ func (f *follower) may(ctx context.Context, user, author string, v Verb) (Allowe
 // obey does one command.
 func (f *follower) obey(ctx context.Context, r *pullRecord, c forge.Comment, command Command, b *journal.Batch) error {
 	if command.Problem != "" {
+		if role, err := f.forge.Role(ctx, c.Author); err == nil && role == forge.None {
+			command.Problem = ""
+		}
 		r.answer(c, command.Problem, forge.Denied)
 		return nil
 	}
@@ -91,6 +94,9 @@ func (f *follower) obey(ctx context.Context, r *pullRecord, c forge.Comment, com
 		return err
 	}
 	if !allowed.OK {
+		if role, err := f.forge.Role(ctx, c.Author); err == nil && role == forge.None {
+			allowed.Why = "" // a stranger gets a sign and no comment
+		}
 		r.answer(c, allowed.Why, forge.Denied)
 		return nil
 	}

@@ -126,3 +126,19 @@ func TestAReviewCountsWhileItApprovesWhatCouldBeSeen(t *testing.T) {
 		})
 	}
 }
+
+// A forge that fails is told, and neither slows down the passes nor makes the process
+// unready; and it is not asked more often because of it.
+func TestAFailingForgeSlowsNothingDown(t *testing.T) {
+	w, git, f := reviewed(t)
+	w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	f.Always(forgetest.CallComments, forgetest.Answer(500))
+	for range 20 {
+		_ = w.pass()
+		w.advance(15 * time.Second)
+	}
+	s := w.r.followers[0].health()
+	require.Zero(t, s.Failures)
+	require.NotEmpty(t, s.Forge)
+	require.LessOrEqual(t, f.Calls(forgetest.CallOpen), 12, "once in its interval")
+}

@@ -110,6 +110,7 @@ func (f *follower) lookAtPulls(ctx context.Context) error {
 		return f.noteForge(err)
 	}
 	began := f.now()
+	f.pulls.next = began.Add(f.config.Forge.Interval) // also when the forge fails: it is not asked more often for that
 	open, err := f.forge.Open(ctx, base)
 	if err != nil {
 		return f.noteForge(fmt.Errorf("list the open pull requests into %s: %w", base, err))
@@ -131,7 +132,7 @@ func (f *follower) lookAtPulls(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return f.noteForge(err) // the instants stay, so that what was missed is asked for again
 	}
-	f.pulls.looked, f.pulls.next, f.pulls.at = began, began.Add(f.config.Forge.Interval), f.source.Now.Commit
+	f.pulls.looked, f.pulls.at = began, f.source.Now.Commit
 	return f.noteForge(nil)
 }
 

@@ -258,7 +258,7 @@ func (f *follower) parts(ctx context.Context) error {
 	f.noteGit(gitErr)
 	f.gitErr = gitErr
 	if f.forge != nil {
-		errs = append(errs, f.within(ctx, "pulls", f.lookAtPulls))
+		errs = append(errs, ofForge(f.within(ctx, "pulls", f.lookAtPulls)))
 	}
 	for _, c := range f.config.Stacks {
 		if err := errors.Join(errs...); errors.Is(err, errUnrecorded) {
@@ -272,9 +272,39 @@ func (f *follower) parts(ctx context.Context) error {
 	if err := errors.Join(errs...); f.forge == nil || errors.Is(err, errUnrecorded) {
 		return err
 	}
-	return errors.Join(append(errs, f.within(ctx, "report", func(ctx context.Context) error {
+	return errors.Join(append(errs, ofForge(f.within(ctx, "report", func(ctx context.Context) error {
 		return errors.Join(f.reportPulls(ctx), f.reportRuns(ctx))
-	}))...)
+	})))...)
+}
+
+// forgeFault is what failed of pull requests and reports. It is told, and it neither slows
+// down the passes nor makes the process unready: anybody can open a pull request.
+type forgeFault struct{ err error }
+
+func (f *forgeFault) Error() string { return f.err.Error() }
+func (f *forgeFault) Unwrap() error { return f.err }
+
+// ofForge marks an error; one of the journal is none of the forge's.
+func ofForge(err error) error {
+	if err == nil || errors.Is(err, errUnrecorded) || errors.Is(err, ErrNotHolder) {
+		return err
+	}
+	return &forgeFault{err}
+}
+
+// besidesForge is what of a pass's error is not the forge's.
+func besidesForge(err error) error {
+	switch e := err.(type) { //nolint:errorlint // the joined error is taken apart
+	case *forgeFault:
+		return nil
+	case interface{ Unwrap() []error }:
+		var rest []error
+		for _, part := range e.Unwrap() {
+			rest = append(rest, besidesForge(part))
+		}
+		return errors.Join(rest...)
+	}
+	return err
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -130,13 +130,13 @@ func (f *follower) notePass(began time.Time, err error) {
 	f.seen.Began, f.seen.Ended = began, f.now()
 	f.seen.Passes++
 	f.meters.seconds.WithLabelValues(f.config.Name).Observe(f.seen.Ended.Sub(began).Seconds())
-	if err != nil {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		f.log.Warn("a pass failed in part", "error", err, "failures", f.seen.Failures)
+	}
+	if err := besidesForge(err); err != nil {
 		f.seen.Failures++
 		f.seen.Error = render.Inert(err.Error())
 		f.meters.passes.WithLabelValues(f.config.Name, "error").Inc()
-		if !errors.Is(err, context.Canceled) {
-			f.log.Warn("a pass failed in part", "error", err, "failures", f.seen.Failures)
-		}
 		return
 	}
 	f.seen.Failures, f.seen.Error, f.seen.LastGood = 0, "", f.seen.Ended

@@ -129,7 +129,7 @@ func (f *follower) loop(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if !f.waitFor(ctx, f.pause(err)) {
+		if !f.waitFor(ctx, f.pause(besidesForge(err))) {
 			return
 		}
 	}
