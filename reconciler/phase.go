@@ -70,7 +70,7 @@ func (p *stackPass) where(err error) (Phase, []Wait) {
 	}
 	switch {
 	case p.plan != nil && p.plan.diags.HasErrors():
-		return Invalid, nil
+		return Invalid, []Wait{{For: ForPerson, What: firstError(p.plan.diags)}}
 	case err != nil:
 		return Failed, []Wait{{For: ForEngine, What: p.s.Error}}
 	case p.s.UnderWay > 0:
@@ -211,9 +211,6 @@ func (p *stackPass) tellPhase(was Phase) {
 	text := fmt.Sprintf("%s is %s", p.k, p.s.Phase)
 	for i, w := range p.s.Waits {
 		text += map[bool]string{true: ": ", false: "; "}[i == 0] + w.What
-	}
-	if p.s.Phase == Invalid && p.plan != nil {
-		text += ": " + firstError(p.plan.diags)
 	}
 	p.tell(&p.batch, happening{
 		Key:  []string{p.k.Stack, p.s.Commit.ID, string(was), string(p.s.Phase), fmt.Sprint(len(p.s.Waits))},
