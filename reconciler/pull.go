@@ -26,7 +26,8 @@ type pullRecord struct {
 	Head        string // commit that was planned
 	Base        string // commit of the followed ref that it was merged with for the plan
 	MergeCommit string
-	UpdatedAt   time.Time // as the forge has it
+	UpdatedAt   time.Time // as the forge has it, in whole seconds
+	Heard       time.Time // when its comments were read: what was said in the same second is read once more
 	Plans       []pullPlan
 	Verdict     string // headline of the plan that is shown
 	Approved    []approval
@@ -251,7 +252,7 @@ func (f *follower) lookAt(ctx context.Context, pr forge.PullRequest) error {
 	if !r.Over.IsZero() && pr.State == forge.IsOpen { // reopened
 		r.Over, r.Again, r.Body = time.Time{}, true, ""
 	}
-	news := !r.UpdatedAt.Equal(pr.UpdatedAt) || r.State != pr.State
+	news := !r.UpdatedAt.Equal(pr.UpdatedAt) || r.State != pr.State || !r.Heard.After(pr.UpdatedAt.Add(sameInstant))
 	r.Title, r.Author, r.URL, r.HeadRef, r.State = pr.Title, pr.Author, pr.URL, pr.HeadRef, pr.State
 	r.Fork, r.Now = pr.Fork, pr.Head
 	if pr.State == forge.IsMerged {
@@ -271,7 +272,7 @@ func (f *follower) lookAt(ctx context.Context, pr forge.PullRequest) error {
 			return err
 		}
 	}
-	r.UpdatedAt = pr.UpdatedAt
+	r.UpdatedAt, r.Heard = pr.UpdatedAt, f.now()
 	if r.Unseen && len(r.Attached) == 0 {
 		return nil // it may have nothing to do with any stack
 	}
