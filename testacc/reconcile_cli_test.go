@@ -109,8 +109,9 @@ func TestReconcileOneRepositoryByFlags(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "no pinned host keys")
 	out, errs, code = w.run(append(flags, "--known-hosts", "known_hosts")...)
-	require.Zero(t, code, "what stands as declared is taken in: %s%s", out, errs)
-	require.Contains(t, out, "in step")
+	require.Equal(t, 2, code, "another journal is another owner: %s%s", out, errs)
+	require.Contains(t, out, "belongs to reconciler-")
+	require.Contains(t, out, "sluice reconcile release chat")
 	require.Empty(t, w.rollouts())
 }
 

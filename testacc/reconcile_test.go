@@ -142,7 +142,7 @@ func (s *story) parks() {
 	require.Equal(s.w.t, []string{"SYSTEM_PAUSED"}, s.w.states())
 }
 
-// isCancelledByWhoMay: zoe has no role in the repository, ann may write.
+// isCancelledByWhoMay: zoe may read the repository, ann may write.
 func (s *story) isCancelledByWhoMay() {
 	t := s.w.t
 	s.mallory = s.w.forge.Say(s.pull.number, "zoe", "/sluice cancel because I say so")

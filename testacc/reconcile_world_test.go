@@ -111,6 +111,7 @@ func follow(t *testing.T, config string, pieces ...string) *followed {
 	w.main = w.repo.Commit("main", gitHouse())
 	w.forge = forgetest.New(forgetest.Options{Repository: "acme/models"})
 	forgetest.People(w.forge)
+	w.forge.SetRole("zoe", forge.Read) // a stranger gets no answer, who may read gets one
 	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TMPDIR=" + os.TempDir(), "NO_COLOR=1"}
 	w.secret("engine", w.engine.Key)
 	w.secret("git", "only for tests")
