@@ -1,0 +1,83 @@
+package reconciler
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
+)
+
+// takeInAll binds what was found at the engine: what an earlier try has made, whose answer
+// or whose record was lost, and what stood already. A rollout that was cancelled there is
+// a person's decision also for a journal that has just begun. What is not there any more,
+// and is not asked for, is let go.
+func (p *stackPass) takeInAll() {
+	for _, c := range p.plan.changes.List {
+		if c.ID == "" || c.Action == planning.Delete || c.Action == planning.Replace {
+			continue
+		}
+		if !p.s.has(c.ID) {
+			p.tellTaken("apply.taken_in", c.Address, c.ID, "stands already, made by others or by a try whose record was lost; it is taken in")
+		}
+		p.s.bind(c.Address, c.ID)
+		if c.Kind == declaration.RolloutKind && c.Live != nil {
+			p.takeInRollout(c, *c.Live)
+		}
+	}
+	for _, c := range slices.Concat(p.plan.changes.List, p.plan.kept) {
+		if c.Action == planning.Delete && c.Kind == declaration.RolloutKind && c.Blocked == "" && !neverStarted(c) {
+			p.s.unbind(c.Address) // the block is gone, the record at the engine is history
+		}
+	}
+	for _, b := range slices.Clone(p.s.Bound) {
+		kept := slices.ContainsFunc(p.plan.kept, func(c planning.Change) bool { return c.Address == b.Address })
+		if _, asked := p.plan.changes.Find(b.Address.String()); !asked && !kept {
+			p.s.unbind(b.Address)
+			p.tellTaken("apply.gone", b.Address, b.ID, "is not declared and not there any more")
+		}
+	}
+}
+
+// tellTaken tells what was found rather than made.
+func (p *stackPass) tellTaken(kind string, address declaration.Address, id, what string) {
+	p.tell(&p.batch, happening{
+		Key: []string{p.s.Commit.ID, address.String(), id}, Kind: kind, Stack: p.k.Stack, Commit: p.s.Commit.ID, Severity: info,
+		Text: fmt.Sprintf("%s: %s (%s) %s", p.k, address, id, what),
+	})
+}
+
+func (p *stackPass) takeInRollout(c planning.Change, live api.Rollout) {
+	address := c.Address.String()
+	p.s.submit(address, c.Digest)
+	if !engineclient.Terminal(live.State) {
+		if run := p.current(); run != nil {
+			p.watchToo(run, c, live)
+		}
+		return
+	}
+	if run := p.current(); run != nil && live.CreatedAt.After(run.Began.Add(-time.Minute)) && !p.watched(live.ID) {
+		p.watchToo(run, c, live)
+	}
+	if live.State == engineclient.StateCanceled && !p.hasDecided(c) {
+		p.decide(decisionRecord{Address: address, Spec: c.Digest, Verb: Cancel, Rollout: live.ID, At: p.now()})
+	}
+}
+
+func (p *stackPass) watched(id string) bool {
+	return slices.ContainsFunc(p.runs, func(run *runRecord) bool {
+		return slices.ContainsFunc(run.Rollouts, func(r runRollout) bool { return r.ID == id })
+	})
+}
+
+// endpointIDs are the endpoints that a plan is about.
+func (p *stackPass) endpointIDs() []string {
+	var out []string
+	for _, e := range p.plan.changes.Standing.Endpoints {
+		out = append(out, e.ID)
+	}
+	return out
+}
