@@ -24,7 +24,7 @@ type Command struct {
 
 // Bounds of comments and commands. What is beyond is answered and not done.
 const (
-	longestBody    = 65536 // bytes of a comment; what follows is not looked at
+	longestBody    = 16384 // bytes of a comment: what Markdown can nest grows by the square
 	longestLine    = 1500  // bytes of a command
 	longestReason  = 1024  // bytes, as the engine takes them
 	longestArgued  = 200   // bytes of a selector or a rule

@@ -23,13 +23,14 @@ var gfm = goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
 // ParseCommands finds the commands of a comment: lines that begin with "/sluice " and
 // that a reader sees as plain text of the comment's own. What is quoted, in code, in a
 // list, a table or HTML is talk about commands and none. A line that is meant as a
-// command and is not one comes back with its Problem. With more than five, none acts.
+// command and is not one comes back with its Problem. With more than five, none acts, nor
+// does any of a comment that is longer than 16 KiB.
 func ParseCommands(body string) []Command {
-	if len(body) > longestBody {
-		body = body[:1+strings.LastIndexByte(body[:longestBody], '\n')] // no line is taken in part
-	}
 	if !strings.Contains(body, prefix) {
 		return nil
+	}
+	if len(body) > longestBody {
+		return tooLong(body)
 	}
 	source := []byte(strings.ReplaceAll(body, "\r\n", "\n"))
 	var out []Command
@@ -53,6 +54,16 @@ func ParseCommands(body string) []Command {
 		return []Command{{Line: out[0].Line, Problem: fmt.Sprintf("there are %d commands in this comment, and at most %d are taken: none was done; write fewer", len(out), mostCommands)}}
 	}
 	return out
+}
+
+// tooLong answers a comment that is too long to be read and has what may be a command.
+func tooLong(body string) []Command {
+	for i, line := range strings.Split(body, "\n") {
+		if _, ok := parseLine(strings.TrimSuffix(line, "\r")); ok {
+			return []Command{{Line: i + 1, Problem: fmt.Sprintf("this comment is longer than %d bytes and no command in it was done; write the command in a comment of its own", longestBody)}}
+		}
+	}
+	return nil
 }
 
 // startsLine reports whether a byte is the first of its line: an indent makes talk of a

@@ -86,9 +86,11 @@ func TestMoreThanFiveCommandsInOneCommentAreNotDone(t *testing.T) {
 	require.Equal(t, Command{Line: 3, Problem: "there are 6 commands in this comment, and at most 5 are taken: none was done; write fewer"}, got[0])
 }
 
-func TestACommandBeyondTheLongestCommentIsNotTakenInPart(t *testing.T) {
-	body := strings.Repeat("x\n", longestBody/2-10) + "/sluice cancel prod/chat because it is slow\n"
-	require.Empty(t, ParseCommands(body))
+func TestACommandInATooLongCommentIsAnsweredAndNotDone(t *testing.T) {
+	log := strings.Repeat("x\n", longestBody/2)
+	require.Empty(t, ParseCommands(log+"> /sluice resume\n and /sluice resume\n"))
+	want := []Command{{Line: longestBody/2 + 1, Problem: "this comment is longer than 16384 bytes and no command in it was done; write the command in a comment of its own"}}
+	require.Equal(t, want, ParseCommands(log+"/sluice cancel prod/chat because it is slow\r\n/sluice resume\n"))
 }
 
 // An edited comment and one of our own account never act; quoting is tried above.
@@ -192,9 +194,10 @@ func TestHostileCommentsAreReadInTime(t *testing.T) {
 	}
 	for _, bomb := range []string{">", "- ", "[", "*a ", "`", "<!--", "![", "_a*", "~", "|", "\\", "((", "&", "<a ", "# ", "> > > > > > > >\n", "[a]: b\n", "- a\n", strings.Repeat(" - ", 60) + "\n", "a\n> ", "|a|\n|-|\n", "<b\n", runs} {
 		body := "/sluice resume\n" + strings.Repeat(bomb, (longestBody-20)/len(bomb))
+		require.LessOrEqual(t, len(body), longestBody)
 		begun := time.Now()
 		ParseCommands(body)
-		require.Less(t, time.Since(begun), 10*time.Second, bomb)
+		require.Less(t, time.Since(begun), 10*time.Second, bomb) // 0.1 s at the most; a second under -race
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -198,15 +199,23 @@ func TestASecretThatCannotBeReadIsOurFaultAndSaysNothing(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, rec.Code, "an empty secret is no secret")
 }
 
-// endless is a body that goes on for so long.
-type endless struct{ left int64 }
+// endless is a body that goes on for so long. The transport may still read from it when
+// the answer is there.
+type endless struct{ left atomic.Int64 }
+
+func endlessOf(size int64) *endless {
+	var e endless
+	e.left.Store(size)
+	return &e
+}
 
 func (e *endless) Read(p []byte) (int, error) {
-	if e.left <= 0 {
+	left := e.left.Load()
+	if left <= 0 {
 		return 0, io.EOF
 	}
-	n := int(min(int64(len(p)), e.left))
-	e.left -= int64(n)
+	n := int(min(int64(len(p)), left))
+	e.left.Add(-int64(n))
 	return n, nil
 }
 
@@ -220,7 +229,7 @@ func TestAGigabyteInChunksLeavesTheMemoryFlat(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			body := &endless{left: 1 << 30}
+			body := endlessOf(1 << 30)
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/hooks/github", body)
 			if !assert.NoError(t, err) {
 				return
@@ -230,7 +239,7 @@ func TestAGigabyteInChunksLeavesTheMemoryFlat(t *testing.T) {
 				assert.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
 				_ = resp.Body.Close()
 			}
-			assert.Greater(t, body.left, int64(1<<30-64<<20), "most of it was never sent")
+			assert.Greater(t, body.left.Load(), int64(1<<30-64<<20), "most of it was never sent")
 		})
 	}
 	wg.Wait()
