@@ -370,6 +370,9 @@ func (w *week) report(seen []string) {
 // The week: two hundred endpoints in fifty repositories: whatever people, Git, the forge
 // and the machines do, what must never be is never seen, and at its end all is at rest.
 func TestAWeek(t *testing.T) {
+	if underRace != "" {
+		t.Skip(underRace)
+	}
 	began := time.Now()
 	size := quickWeek
 	if *weekFor > 0 {
