@@ -110,8 +110,8 @@ func (p *stackPass) sweep(ctx context.Context, run *runRecord, todo []planning.C
 		}
 		made += acted
 		p.plan.acted += acted
-		if c.Action == planning.Create || c.Action == planning.Replace {
-			undone[c.Address] = "" // what depends on it is planned with its id
+		if c.Kind != declaration.RolloutKind && (acted > 0 || c.Action == planning.Create || c.Action == planning.Replace) {
+			undone[c.Address] = "" // what depends on it is planned with its id, and with what it is now
 		}
 	}
 	return made, nil

@@ -7,11 +7,23 @@ import (
 )
 
 // fetching lets so many calls fetch objects at once, over all repositories. Listing refs is
-// cheap and never waits, so that a host that hangs in a fetch holds no one else's poll.
+// cheap and never waits, so that a host that hangs in a fetch holds no one else's poll. The
+// stretches of history that were read last are kept: all stacks of a repository ask for
+// the same one.
 type fetching struct {
 	gitsource.Remote
 	slots chan struct{}
+	logs  map[stretch]gitsource.Log
 }
+
+// stretch is what a log was asked for.
+type stretch struct {
+	from, to string
+	most     int
+}
+
+// mostLogs bounds how many stretches are kept.
+const mostLogs = 16
 
 func (f fetching) enter(ctx context.Context) error {
 	select {
@@ -42,11 +54,22 @@ func (f fetching) Merge(ctx context.Context, base, head string) (gitsource.Snaps
 	return f.Remote.Merge(ctx, base, head)
 }
 
-// Log lists commits.
+// Log lists commits. Both ends are commits, so that what was read once stays true.
 func (f fetching) Log(ctx context.Context, from, to string, most int) (gitsource.Log, error) {
+	asked := stretch{from, to, most}
+	if log, ok := f.logs[asked]; ok {
+		return log, nil
+	}
 	if err := f.enter(ctx); err != nil {
 		return gitsource.Log{}, err
 	}
 	defer f.leave()
-	return f.Remote.Log(ctx, from, to, most)
+	log, err := f.Remote.Log(ctx, from, to, most)
+	if err == nil {
+		if len(f.logs) >= mostLogs {
+			clear(f.logs)
+		}
+		f.logs[asked] = log
+	}
+	return log, err
 }

@@ -42,9 +42,13 @@ func (r *Reconciler) Handler() http.Handler {
 }
 
 // ready tells whether this process writes and its passes go well.
-func (r *Reconciler) ready(w http.ResponseWriter, _ *http.Request) {
+func (r *Reconciler) ready(w http.ResponseWriter, req *http.Request) {
 	if err := r.ledger.mayWrite(); err != nil {
-		http.Error(w, "standing by", http.StatusServiceUnavailable)
+		text := "standing by"
+		if lease, err := r.ledger.Holder(req.Context()); err == nil && lease.Holder.ID != r.ledger.who.ID {
+			text += ": " + (&journal.Held{By: lease}).Error()
+		}
+		http.Error(w, text, http.StatusServiceUnavailable)
 		return
 	}
 	for _, f := range r.followers {

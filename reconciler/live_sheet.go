@@ -139,6 +139,9 @@ func (f *follower) runSheet(ctx context.Context, stack string, run runRecord) (r
 	return out, nil
 }
 
+// mostShown bounds how many rollouts are kept as they were shown.
+const mostShown = 200
+
 // shownRollout is what a comment shows of a rollout.
 type shownRollout struct {
 	moment  moment
@@ -177,6 +180,9 @@ func (f *follower) shownRollout(ctx context.Context, r runRollout) (*shownRollou
 		if d, err := f.engine.GetDeployment(ctx, r.EndpointID, id); err == nil {
 			out.names[id] = planning.BareName(d.Name)
 		}
+	}
+	if len(f.shown) >= mostShown {
+		clear(f.shown) // they are read again as they are needed
 	}
 	f.shown[r.ID] = out
 	return out, nil

@@ -313,7 +313,7 @@ func (p *stackPass) makePlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.plan != nil && m.looks == looks && p.now().Before(m.plan.at.Add(planAnew)) {
+	if m.plan != nil && m.looks == looks && p.now().Before(m.plan.at.Add(p.planAnew())) {
 		known := *m.plan
 		known.known, known.waits, known.acted, known.done = true, nil, 0, false
 		p.plan = &known

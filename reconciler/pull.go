@@ -76,9 +76,18 @@ type pullMemory struct {
 	open   []forge.PullRequest
 	known  map[int]*pullRecord
 	plans  map[int]*pullPlanned
+	failed map[int]failedMerge
 	base   string
 	looks  int
 	at     string // commit of the followed ref at the last look
+}
+
+// failedMerge is a merge that could not be made.
+type failedMerge struct {
+	head, base string
+	err        error
+	times      int
+	again      time.Time // when it is tried again
 }
 
 // pullPlanned is the newest plan of an open pull request.
@@ -155,6 +164,7 @@ func (f *follower) ofPull(ctx context.Context, number int, err error) error {
 	f.pulls.open = slices.DeleteFunc(f.pulls.open, func(pr forge.PullRequest) bool { return pr.Number == number })
 	delete(f.pulls.known, number)
 	delete(f.pulls.plans, number)
+	delete(f.pulls.failed, number)
 	return f.ledger.write(ctx, journal.Batch{Delete: []journal.Key{pullKey(f.config.Name, number)}})
 }
 
@@ -207,7 +217,7 @@ func (f *follower) loadPulls(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.pulls.known, f.pulls.plans = map[int]*pullRecord{}, map[int]*pullPlanned{}
+	f.pulls.known, f.pulls.plans, f.pulls.failed = map[int]*pullRecord{}, map[int]*pullPlanned{}, map[int]failedMerge{}
 	for _, r := range all {
 		if r.UpdatedAt.After(f.pulls.looked) {
 			f.pulls.looked = r.UpdatedAt
@@ -358,11 +368,14 @@ func (f *follower) planPull(ctx context.Context, r *pullRecord, pr forge.PullReq
 		return was, nil
 	}
 	out := &pullPlanned{head: pr.Head, base: f.source.Now.Commit}
-	tree, err := f.remote.Merge(ctx, f.source.Now.Commit, pr.Head)
+	tree, err := f.mergeResult(ctx, r, out)
+	var large *gitsource.TooMuch
 	switch {
 	case errors.As(err, &out.conflict):
+	case errors.As(err, &large): // another head may be smaller
+		out.conflict = &gitsource.Conflict{Base: out.base, Head: out.head, Why: large.Error()}
 	case err != nil:
-		return nil, fmt.Errorf("merge %s into %s for the plan: %w", short(pr.Head), short(f.source.Now.Commit), err)
+		return nil, err
 	default:
 		if err := f.planStacks(ctx, tree, out, f.trustOf(r, pr)); err != nil {
 			return nil, err
@@ -371,6 +384,32 @@ func (f *follower) planPull(ctx context.Context, r *pullRecord, pr forge.PullReq
 	f.pulls.plans[r.Number] = out
 	f.takeIn(r, out)
 	return out, nil
+}
+
+// mergeResult reads the merge of a pull request. What cannot be merged while Git itself can
+// be read is the pull request's own fault: it is tried again ever more seldom, so that no
+// head can make every pass fetch it anew.
+func (f *follower) mergeResult(ctx context.Context, r *pullRecord, out *pullPlanned) (gitsource.Snapshot, error) {
+	was := f.pulls.failed[r.Number]
+	if same := was.head == out.head && was.base == out.base; !same || r.Again {
+		was = failedMerge{head: out.head, base: out.base}
+	} else if f.now().Before(was.again) {
+		return gitsource.Snapshot{}, was.err
+	}
+	tree, err := f.remote.Merge(ctx, out.base, out.head)
+	var conflict *gitsource.Conflict
+	var large *gitsource.TooMuch
+	if err == nil || errors.As(err, &conflict) || errors.As(err, &large) {
+		delete(f.pulls.failed, r.Number)
+		return tree, err
+	}
+	err = fmt.Errorf("merge %s into %s for the plan: %w", short(out.head), short(out.base), err)
+	if f.gitErr == nil && ctx.Err() == nil {
+		was.again, was.err = f.now().Add(min(longestBackOff, f.config.Interval<<min(was.times, 6))), err
+		was.times++
+		f.pulls.failed[r.Number] = was
+	}
+	return tree, err
 }
 
 // trust says whether a pull request's files may be planned.

@@ -518,7 +518,10 @@ func TestAnApprovalInAFileApprovesThePlanThatWaits(t *testing.T) {
 	w.begin()
 	w.passes(30*time.Minute, time.Minute)
 	require.Equal(t, digest, w.stack("models", "prod").Plan)
-	git.push("main", "a person approves", map[string]string{"prod/sluice.approvals": "# ana\n" + planning.ShortDigest(digest) + "\n"})
+	git.push("main", "a person approves a part", map[string]string{"prod/sluice.approvals": planning.ShortDigest(digest) + "\n"})
+	w.passes(3*time.Minute, time.Minute)
+	require.Contains(t, w.stack("models", "prod").Waits[0].What, "sluice.approvals has "+planning.ShortDigest(digest)+", and takes the whole digest, "+digest)
+	git.push("main", "a person approves", map[string]string{"prod/sluice.approvals": "# ana\n" + digest + "\n"})
 	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
 	require.Len(t, w.all("chat"), 2)
 }

@@ -48,10 +48,7 @@ func (p *stackPass) sidesReady(c planning.Change) Wait {
 		return Wait{}
 	}
 	for _, side := range []declaration.Link{d.Source, d.Target} {
-		if side.To == nil {
-			continue
-		}
-		dep, ok := p.plan.changes.Find(side.To.Address.String())
+		dep, ok := p.sideOf(side)
 		if !ok || dep.Declared.Deployment == nil || !dep.Declared.Deployment.WaitReady.Value || dep.ID == "" {
 			continue
 		}
@@ -60,6 +57,19 @@ func (p *stackPass) sidesReady(c planning.Change) Wait {
 		}
 	}
 	return Wait{}
+}
+
+// sideOf finds the declared deployment of a rollout's side, by reference or by id: a
+// reference to what stands already is an id.
+func (p *stackPass) sideOf(side declaration.Link) (planning.Change, bool) {
+	if side.To != nil {
+		return p.plan.changes.Find(side.To.Address.String())
+	}
+	i := slices.IndexFunc(p.plan.changes.List, func(c planning.Change) bool { return side.ID != "" && c.ID == side.ID })
+	if i < 0 {
+		return planning.Change{}, false
+	}
+	return p.plan.changes.List[i], true
 }
 
 // foreign are the endpoints of this stack that somebody else reconciles, also while there

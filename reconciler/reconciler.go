@@ -95,7 +95,7 @@ func New(c Config, p Parts) (*Reconciler, error) {
 		if !ok {
 			return nil, fmt.Errorf("repository %s has no remote", rc.Name)
 		}
-		f := &follower{Reconciler: r, config: rc, remote: fetching{remote, slots}, forge: r.forgeOf(rc.Name, p.Forges), wake: make(chan struct{}, 1), memory: map[string]*stackMemory{}, shown: map[string]*shownRollout{}}
+		f := &follower{Reconciler: r, config: rc, remote: fetching{remote, slots, map[stretch]gitsource.Log{}}, forge: r.forgeOf(rc.Name, p.Forges), wake: make(chan struct{}, 1), memory: map[string]*stackMemory{}, shown: map[string]*shownRollout{}}
 		f.config.Stacks = dependenciesFirst(rc)
 		f.log = r.log.With("repository", rc.Name)
 		r.followers = append(r.followers, f)

@@ -14,13 +14,14 @@ import (
 
 // memoryRemote is a repository in memory: commits with their files and one parent.
 type memoryRemote struct {
-	w       *stage
-	heads   map[string]string // full ref names
-	commits map[string]memoryCommit
-	refused map[string]string // path to reason
-	down    error
-	calls   map[string]int
-	n       int
+	w           *stage
+	heads       map[string]string // full ref names
+	commits     map[string]memoryCommit
+	refused     map[string]string // path to reason
+	down        error
+	unmergeable error
+	calls       map[string]int
+	n           int
 }
 
 type memoryCommit struct {
@@ -118,6 +119,9 @@ func (m *memoryRemote) ancestors(id string) []string {
 func (m *memoryRemote) Merge(_ context.Context, base, head string) (gitsource.Snapshot, error) {
 	if err := m.call("merge"); err != nil {
 		return gitsource.Snapshot{}, err
+	}
+	if m.unmergeable != nil {
+		return gitsource.Snapshot{}, m.unmergeable
 	}
 	if m.commits[head].files == nil || m.commits[base].files == nil {
 		return gitsource.Snapshot{}, &gitsource.Gone{Commit: head, Why: "no ref has it"}

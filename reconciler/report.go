@@ -31,6 +31,7 @@ func (f *follower) reportPulls(ctx context.Context) error {
 		if !r.Over.IsZero() && f.now().Sub(r.Over) > keepPulls {
 			delete(f.pulls.known, number)
 			delete(f.pulls.plans, number)
+			delete(f.pulls.failed, number)
 			errs = append(errs, f.ledger.write(ctx, journal.Batch{Delete: []journal.Key{pullKey(f.config.Name, number)}}))
 			continue
 		}
@@ -58,7 +59,7 @@ func (f *follower) reportPull(ctx context.Context, r *pullRecord) error {
 		sheet = f.closedSheet(r)
 	}
 	known := sheet.Stage != "" // without the base it is not, and what was said stands
-	if err == nil && known && (len(sheet.Stacks) > 0 || r.Body != "" || len(sheet.Conflicts) > 0) {
+	if err == nil && known && (len(sheet.Stacks) > 0 || r.Body != "" || len(sheet.Conflicts) > 0 || sheet.Unmerged != "") {
 		err = f.publish(ctx, r, sheet)
 	}
 	if err == nil && known && r.State == forge.IsOpen {
@@ -125,6 +126,7 @@ func (f *follower) closedSheet(r *pullRecord) render.Sheet {
 	if r.Over.IsZero() {
 		r.Over = f.now()
 		delete(f.pulls.plans, r.Number)
+		delete(f.pulls.failed, r.Number)
 	}
 	return render.Sheet{Marker: f.marker(), Stage: render.Closed, Revision: f.revision(r, r.Head), Over: render.Over{At: r.Over, Note: "It was closed without a merge: its plan is void, and nothing was changed."}}
 }
@@ -152,6 +154,7 @@ func (f *follower) openSheet(ctx context.Context, r *pullRecord) (render.Sheet, 
 	}
 	out := render.Sheet{Marker: f.marker(), Stage: render.Planned, Revision: f.revision(r, plan.head)}
 	if plan.conflict != nil {
+		out.Unmerged = plan.conflict.Why
 		for _, file := range plan.conflict.Files {
 			out.Conflicts = append(out.Conflicts, render.Notice{Path: file, Reason: "both sides changed it"})
 		}

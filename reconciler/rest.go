@@ -34,9 +34,15 @@ type repeat struct {
 	at   time.Time
 }
 
-// planAnew is how long a stack at rest is taken for granted. What changes the endpoint's
-// etag is noticed at once; what does not is noticed then.
+// planAnew is the longest that a stack at rest is taken for granted. What changes the
+// endpoint's etag is noticed at once; what does not is noticed then.
 const planAnew = 10 * time.Minute
+
+// planAnew is how long this stack is taken for granted: some less than the longest, as its
+// name decides, so that stacks which came to rest together are not planned together.
+func (p *stackPass) planAnew() time.Duration {
+	return planAnew - share(p.k.String(), planAnew/4)
+}
 
 func (f *follower) remember(stack string) *stackMemory {
 	m := f.memory[stack]
@@ -54,31 +60,47 @@ func (p *stackPass) forget() {
 }
 
 // atRest reports whether nothing can have changed since a pass that left nothing to do:
-// same files, same endpoints by their etags, nobody's word, no clock that has run out.
+// same files, same endpoints by their etags, nobody's word, no clock that has run out. A
+// commit that touches nothing of the stack is taken in, and is not planned.
 func (p *stackPass) atRest(ctx context.Context) (bool, error) {
 	m := p.remember(p.c.Name)
-	if m.rest == "" || !p.quiet() || p.now().After(m.until) {
+	if m.rest == "" || !p.quiet() || p.now().After(m.until) || !p.sameFiles() {
 		return false, nil
 	}
-	looks, err := p.looks(ctx)
-	return err == nil && looks == m.rest, err
+	if looks, err := p.looks(ctx); err != nil || looks != m.rest {
+		return false, err
+	}
+	if p.upToDate() {
+		return true, nil
+	}
+	err := p.arrive(ctx)
+	return err == nil && p.quiet() && p.upToDate(), err
 }
 
-// quiet reports whether neither people nor Git nor a run ask for anything.
+// quiet reports whether neither people nor a run ask for anything.
 func (p *stackPass) quiet() bool {
 	for _, r := range p.pulls.known {
 		if r.awaits(p.k.Stack) {
 			return false
 		}
 	}
-	return len(p.runs) == 0 && len(p.s.Queue) == 0 && p.tree != nil && p.s.Newest.ID == p.tree.Commit.ID &&
+	return len(p.runs) == 0 && len(p.s.Queue) == 0 && p.tree != nil &&
 		!slices.ContainsFunc(p.asks, func(a askRecord) bool { return a.Ended.IsZero() })
+}
+
+// upToDate reports whether the newest commit is known to the stack.
+func (p *stackPass) upToDate() bool { return p.s.Newest.ID == p.tree.Commit.ID }
+
+// sameFiles reports whether the newest commit has the files of the one that is in step. A
+// commit on the way to it may have had others, and is run where each of them is.
+func (p *stackPass) sameFiles() bool {
+	return p.upToDate() || p.config.Supersede != Every && folderOf(*p.tree, p.c).Digest == p.s.Files
 }
 
 // looks is how everything looks that a plan depends on.
 func (p *stackPass) looks(ctx context.Context) (string, error) {
 	tags, err := p.live.looks(ctx, p.s.endpointIDs())
-	lines := []string{p.s.Commit.ID, p.s.Files, tags, p.rulesKey(), fmt.Sprint(len(p.s.Again))}
+	lines := []string{p.s.Files, tags, p.rulesKey(), fmt.Sprint(len(p.s.Again))}
 	for _, run := range p.runs {
 		for _, r := range run.Rollouts {
 			lines = append(lines, fmt.Sprint(r.ID, r.moment()))
@@ -113,13 +135,16 @@ func (p *stackPass) rulesKey() string {
 
 // settle notes a pass that has left nothing to do.
 func (p *stackPass) settle(ctx context.Context) {
+	if p.resting {
+		return
+	}
 	m := p.remember(p.c.Name)
 	m.rest = ""
-	if p.plan == nil || !p.plan.done || !p.quiet() || len(p.plan.waits) > 0 || p.plan.acted > 0 {
+	if p.plan == nil || !p.plan.done || !p.quiet() || !p.upToDate() || len(p.plan.waits) > 0 || p.plan.acted > 0 {
 		return
 	}
 	if looks, err := p.looks(ctx); err == nil {
-		m.rest, m.until = looks, p.now().Add(planAnew)
+		m.rest, m.until = looks, p.now().Add(p.planAnew())
 	}
 }
 

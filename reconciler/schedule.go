@@ -141,9 +141,13 @@ func (f *follower) spread() time.Duration {
 	if len(f.followers) == 1 {
 		return 0
 	}
+	return share(f.config.Name, min(f.config.Interval/2, 20*time.Second))
+}
+
+// share is the part of a span that a name decides.
+func share(name string, most time.Duration) time.Duration {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(f.config.Name))
-	most := min(f.config.Interval/2, 20*time.Second)
+	_, _ = h.Write([]byte(name))
 	return time.Duration(int64(most) * int64(h.Sum32()%1000) / 1000)
 }
 

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -136,4 +137,56 @@ func TestWithoutPruneNoPlanDeletesAnything(t *testing.T) {
 	require.True(t, ok)
 	require.Contains(t, text.Text, "there is no prune block")
 	require.NotContains(t, text.Text, "3 destroyed")
+}
+
+// An engine that has lost all that a stack had is not filled again by the next commit, nor
+// by drift that is corrected, until somebody says so.
+func TestAnEngineThatWasEmptiedIsFilledByAPersonsWordAlone(t *testing.T) {
+	for _, mode := range []DriftMode{ReportDrift, CorrectDrift} {
+		t.Run(string(mode), func(t *testing.T) {
+			w, git := canary(t, 10, 100)
+			w.r.followers[0].config.Drift = mode
+			w.until("it ends", 3*time.Hour, w.phase(InStep))
+			bob, ep := w.person("bob"), w.endpoint("chat")
+			_, err := bob.SetWeight(t.Context(), ep.ID, w.deploymentID("chat", "candidate"), 0)
+			require.NoError(t, err)
+			none := 0
+			for _, d := range ep.Deployments {
+				_, err := bob.UpdateDeployment(t.Context(), ep.ID, d.ID, "autoscaling.minReplicas,autoscaling.maxReplicas", api.UpdateDeployment{Autoscaling: &api.Autoscaling{MinReplicas: &none, MaxReplicas: &none}})
+				require.NoError(t, err)
+			}
+			w.advance(10 * time.Minute)
+			for _, d := range ep.Deployments {
+				require.NoError(t, bob.DeleteDeployment(t.Context(), ep.ID, d.ID, ""))
+			}
+			require.NoError(t, bob.DeleteEndpoint(t.Context(), ep.ID, ""))
+			n := len(w.calls)
+			git.push("main", "a word", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100) + "# a word\n"})
+			w.passes(time.Hour, time.Minute)
+			require.Empty(t, w.writes(n))
+			waits := w.stack("models", "prod").Waits
+			require.Len(t, waits, 1, w.show())
+			require.Equal(t, ForApproval, waits[0].For)
+			require.Contains(t, waits[0].What, "the engine has none of the 1 endpoint that this stack has made")
+			w.ask("keeper", "approve", `{"digest":"`+w.stack("models", "prod").Plan+`"}`, http.StatusAccepted)
+			w.until("the whole journey is made again", 3*time.Hour, w.phase(InStep))
+			require.Equal(t, map[string]float64{w.deploymentID("chat", "candidate"): 1}, w.shares("chat"))
+			require.Zero(t, w.told("stack.failed"))
+		})
+	}
+}
+
+// One commit that declares all of it, the rollout too: the rollout waits until its source
+// serves, and nothing fails on the way.
+func TestARolloutInTheFirstCommitWaitsForItsSource(t *testing.T) {
+	w := newStage(t)
+	w.follow("models", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	w.begin()
+	require.NoError(t, w.pass())
+	waits := w.stack("models", "prod").Waits
+	require.Len(t, waits, 1, w.show())
+	require.Equal(t, Wait{For: ForReady, What: "sluice_deployment.stable: 0 of 2 replicas ready"}, waits[0])
+	w.until("it ends", 3*time.Hour, w.phase(InStep))
+	require.Len(t, w.all("chat"), 1)
+	require.Zero(t, w.told("stack.failed"))
 }

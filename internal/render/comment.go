@@ -142,6 +142,9 @@ func shortCommit(id string) string {
 // blockers are what stands in the way of a plan or of an apply, before all else.
 func (c *comment) blockers() {
 	c.notices("These files cannot be merged. Bring the branch up to date, and the plan follows.", c.s.Conflicts)
+	if c.s.Unmerged != "" {
+		c.para(says("There is no merge result to plan: %", prose(c.s.Unmerged)))
+	}
 	c.notices("Not read, and so not part of the plan:", c.s.Refused)
 	var waits []mark
 	for _, w := range c.s.Waiting {

@@ -49,6 +49,9 @@ func listed(items string) string {
 // briefLines are what stands in the way, the parks, the approvals, and the rest.
 func (s Sheet) briefLines() []mark {
 	var lines []mark
+	if s.Unmerged != "" {
+		lines = append(lines, prose(s.Unmerged))
+	}
 	for _, n := range append(slices.Clone(s.Conflicts), s.Refused...) {
 		lines = append(lines, says("%: %", name(n.Path), prose(n.Reason)))
 	}

@@ -202,9 +202,6 @@ func (c *comment) approval() {
 	if a.Mode == ByDigest && a.May != "" {
 		c.para(says("May approve: %.", prose(a.May)))
 	}
-	if a.Mode == ByDigest && a.File != "" {
-		c.para(says("A line with the digest in % approves it too.", name(a.File)))
-	}
 	c.para(says("Void as soon as one of these changes: %.", prose(voids)))
 }
 
@@ -228,5 +225,8 @@ func (c *comment) planApproval(p PlanApproval) {
 	case len(p.Granted) == 0:
 		c.para(led("Not approved yet. To approve, write this as a comment:"))
 		c.block("", "/sluice approve "+planning.ShortDigest(p.Digest))
+		if c.s.Approval.File != "" {
+			c.para(says("Or put this line into % in its folder: %", name(c.s.Approval.File), code(p.Digest)))
+		}
 	}
 }

@@ -22,6 +22,7 @@ type Sheet struct {
 	Stacks    []StackSheet // in the order in which they are applied
 	Approval  Approval
 	Conflicts []Notice // files that cannot be merged into the base
+	Unmerged  string   // why there is no merge result, where it is not about files
 	Refused   []Notice // watched files that are not read, each with its reason
 	Waiting   []string // what an apply waits for: a dependency, a freeze, a limit; a sentence each
 	Remarks   []string // what a reader should know besides, a sentence each

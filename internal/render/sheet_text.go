@@ -17,6 +17,9 @@ func SheetText(w io.Writer, s Sheet, o Options) error {
 	for _, n := range s.Conflicts {
 		p.line("cannot be merged: %s: %s", Inert(n.Path), Inert(n.Reason))
 	}
+	if s.Unmerged != "" {
+		p.line("cannot be merged: %s", Inert(s.Unmerged))
+	}
 	for _, n := range s.Refused {
 		p.line("not read: %s: %s", Inert(n.Path), Inert(n.Reason))
 	}

@@ -78,7 +78,7 @@ func (s Sheet) planState(endpoint string) planState {
 	switch {
 	case s.Stage == Superseded || s.Stage == Closed:
 		return stateOver
-	case len(s.Conflicts) > 0:
+	case s.unmerged():
 		return stateConflict
 	case (Sheet{Stacks: []StackSheet{st}}).errors() > 0:
 		return stateInvalid

@@ -28,7 +28,7 @@ func (s Sheet) Headline() string {
 // planHeadline is the verdict of a plan: what stands in its way, or what it does.
 func (s Sheet) planHeadline() string {
 	switch n := s.errors(); {
-	case len(s.Conflicts) > 0:
+	case s.unmerged():
 		return fmt.Sprintf("✗ Not planned: the branch cannot be merged into %s", clip(Inert(s.Revision.Base), longestName))
 	case n > 0:
 		return fmt.Sprintf("✗ Not planned: %s in the HCL", planning.Count(n, "error"))
@@ -107,8 +107,11 @@ func (s Sheet) liftable() bool {
 
 // blocked reports whether there is no plan that could be applied.
 func (s Sheet) blocked() bool {
-	return len(s.Conflicts) > 0 || s.errors() > 0 || s.problem() != ""
+	return s.unmerged() || s.errors() > 0 || s.problem() != ""
 }
+
+// unmerged reports whether the branch cannot be merged.
+func (s Sheet) unmerged() bool { return len(s.Conflicts) > 0 || s.Unmerged != "" }
 
 // changes reports whether a plan does anything.
 func (s Sheet) changes() bool { return s.counts() != "" }
