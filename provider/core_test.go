@@ -192,7 +192,7 @@ func (c *core) apply(t *testing.T, asked map[string]any) (wrong, warned string) 
 	if wrong := c.refresh(t); wrong != "" {
 		return wrong, ""
 	}
-	require.False(t, c.tainted, "a tainted rollout would be cancelled and started anew")
+	require.False(t, c.tainted, "a tainted rollout would be canceled and started anew")
 	first, planned := c.plan(t, config)
 	if wrong := errorsOf(first.Diagnostics); wrong != "" {
 		return wrong, ""

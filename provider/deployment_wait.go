@@ -52,8 +52,8 @@ func (r *deploymentResource) awaitDeployment(ctx context.Context, endpoint, id s
 }
 
 // Delete takes the deployment out of the split, stops it, lets its replicas finish
-// and deletes it. A rollout that holds it is waited for while it is being cancelled,
-// and else named: nothing is cancelled or stopped on the way.
+// and deletes it. A rollout that holds it is waited for while it is being canceled,
+// and else named: nothing is canceled or stopped on the way.
 func (r *deploymentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	r.engine.acts()
 	var m deploymentModel

@@ -4,7 +4,7 @@
 // and planning that the other doors use.
 //
 // Three measured facts shape it. An error from Create taints, and a tainted rollout
-// would be cancelled and started anew by the next apply: so once the engine has
+// would be canceled and started anew by the next apply: so once the engine has
 // accepted a rollout, Create returns warnings only. A planned value that follows
 // live facts makes the apply fail as inconsistent: so journey and findings come
 // from the configuration and the engine's configured timings alone. And a plan that

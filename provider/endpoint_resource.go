@@ -175,7 +175,7 @@ func (r *endpointResource) Update(ctx context.Context, req resource.UpdateReques
 }
 
 // Delete deletes an endpoint that has no deployment left. A rollout that holds it
-// is named at once; nothing is cancelled on the way.
+// is named at once; nothing is canceled on the way.
 func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	r.engine.acts()
 	var m endpointModel

@@ -79,7 +79,7 @@ func (p *rolloutPlanner) ahead(ctx context.Context) {
 	}
 }
 
-// refuse reports what the state does not allow. A cancelled rollout whose
+// refuse reports what the state does not allow. A canceled rollout whose
 // desired_state was merely taken out is no mistake: the warning about it is enough.
 func (p *rolloutPlanner) refuse(state rollout.State, why string) {
 	if state == rollout.Canceled && p.named.IsNull() && p.plan.ResumeToken.Equal(p.state.ResumeToken) {

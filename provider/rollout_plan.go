@@ -114,7 +114,7 @@ func sameSpec(state, asked specModel) bool {
 }
 
 // replace asks for another rollout in the place of the one in the state, which must
-// be over, or be allowed to be cancelled.
+// be over, or be allowed to be canceled.
 func (p *rolloutPlanner) replace() {
 	s := p.state
 	for name, pair := range map[string][2]attr.Value{
@@ -141,7 +141,7 @@ func (p *rolloutPlanner) replace() {
 	}
 	id, percent := s.ID.ValueString(), s.CurrentTrafficPercent.ValueInt64()
 	if s.DestroyBehavior.ValueString() == destroyCancel {
-		p.resp.Diagnostics.AddWarning("The spec changed: rollout "+id+" is cancelled first",
+		p.resp.Diagnostics.AddWarning("The spec changed: rollout "+id+" is canceled first",
 			fmt.Sprintf("It is %s with %d%% on the target. Its destroy_behavior is \"cancel\", so the apply freezes the split there and starts another rollout from it.", state, percent))
 		return
 	}

@@ -316,7 +316,7 @@ func (p *stackPass) override(a *askRecord) error {
 	return nil
 }
 
-// again allows the specs that a person has cancelled or taken back.
+// again allows the specs that a person has canceled or taken back.
 func (p *stackPass) again(a *askRecord) error {
 	var lifted []string
 	for _, d := range p.allDecisions() {
@@ -335,7 +335,7 @@ func (p *stackPass) again(a *askRecord) error {
 		lifted = append(lifted, address)
 	}
 	if len(lifted) == 0 {
-		return refusef("nothing of %s was cancelled or taken back", p.k)
+		return refusef("nothing of %s was canceled or taken back", p.k)
 	}
 	p.forget()
 	p.answer(a, joined(lifted)+" may start again", "")

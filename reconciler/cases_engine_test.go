@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -207,6 +208,14 @@ func TestTheStatusNamesWhoHoldsTheLease(t *testing.T) {
 	var held *journal.Held
 	require.ErrorAs(t, err, &held)
 	require.Equal(t, s.Holder.ID, held.By.Holder.ID)
+
+	second, err := New(w.config, w.parts())
+	require.NoError(t, err)
+	rec := httptest.NewRecorder()
+	second.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	require.Equal(t, http.StatusServiceUnavailable, rec.Code)
+	require.Contains(t, rec.Body.String(), "standing by: another reconciler writes here: ")
+	require.Contains(t, rec.Body.String(), s.Holder.Host)
 }
 
 // E7: a process that is asked to stop between the making and the start of a rollout ends

@@ -56,7 +56,7 @@ func (w *stage) phase(want Phase) func() bool {
 	return func() bool { return w.stack("models", "prod").Phase == want }
 }
 
-// C3: a rollout that a person has cancelled is not started again by itself, only for a new
+// C3: a rollout that a person has canceled is not started again by itself, only for a new
 // spec or on a person's word.
 func TestACancelledRolloutIsNotStartedAgainByItself(t *testing.T) {
 	w, git := canary(t, 10, 100)
@@ -68,7 +68,7 @@ func TestACancelledRolloutIsNotStartedAgainByItself(t *testing.T) {
 	w.passes(50*time.Minute, time.Minute)
 	require.Len(t, w.all("chat"), 1)
 	require.Empty(t, w.writes(n))
-	require.Contains(t, w.stack("models", "prod").Waits[0].What, "cancelled by ana")
+	require.Contains(t, w.stack("models", "prod").Waits[0].What, "canceled by ana")
 
 	git.push("main", "a readme", map[string]string{"README.md": "nothing"})
 	w.passes(5*time.Minute, time.Minute)

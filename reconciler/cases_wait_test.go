@@ -130,7 +130,7 @@ func TestEveryCommitIsRunToItsEndInOrder(t *testing.T) {
 
 // C5: a park is told once and reminded of at the interval that is configured, and not any
 // more when it has ended.
-// C11: what is parked or cancelled is seen in the status and the exit code.
+// C11: what is parked or canceled is seen in the status and the exit code.
 func TestAParkIsRemindedOfAtTheConfiguredInterval(t *testing.T) {
 	w, _ := canary(t, 10, 100)
 	var heard []notify.Event

@@ -194,7 +194,7 @@ const (
 	Reverse  Verb = "reverse"
 	Approve  Verb = "approve"
 	Override Verb = "override"
-	Retry    Verb = "retry" // allow a spec digest again that a person has cancelled
+	Retry    Verb = "retry" // allow a spec digest again that a person has canceled
 	Suspend  Verb = "suspend"
 	Continue Verb = "continue" // end a suspension
 	Replan   Verb = "plan"

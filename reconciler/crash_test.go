@@ -211,7 +211,7 @@ func (s *story) tell() {
 	})
 	s.forge.Say(c.number, "zoe", "/sluice cancel because I say so")
 	s.forge.Say(c.number, "ann", "/sluice cancel p95 doubled")
-	s.till("it is cancelled", func() bool { return s.states(engineclient.StateCanceled)() && s.phase(Ahead)() })
+	s.till("it is canceled", func() bool { return s.states(engineclient.StateCanceled)() && s.phase(Ahead)() })
 	s.forge.Say(c.number, "ann", "/sluice reverse nobody needs it")
 	s.till("it is taken back", func() bool {
 		return s.states(engineclient.StateCanceled, engineclient.StateCompleted)() && s.phase(Ahead)()

@@ -99,7 +99,7 @@ func TestAPrunedDeploymentIsFollowedUntilItIsGone(t *testing.T) {
 	})
 }
 
-// Cancelled, another one cancelled, and back to the first: it does not start by itself.
+// Cancelled, another one canceled, and back to the first: it does not start by itself.
 func TestTwoCancelledSpecsAreBothRemembered(t *testing.T) {
 	w, git := canary(t, 10, 100)
 	cancel := func() {

@@ -128,7 +128,7 @@ func (p *stackPass) aheadOf() []Wait {
 		if p.s.Submitted[address] != d.Spec || p.asGitSays(address) {
 			continue
 		}
-		verb := "cancelled"
+		verb := "canceled"
 		if d.Verb == Reverse {
 			verb = "taken back"
 		}

@@ -149,7 +149,7 @@ func TestThirtyPushesAreOneComment(t *testing.T) {
 	require.Equal(t, 20, strings.Count(earlier, "1 rollout, 1 created"), "each with its verdict, bounded")
 }
 
-// A parked rollout is cancelled by a comment of somebody who may, taken back by another,
+// A parked rollout is canceled by a comment of somebody who may, taken back by another,
 // and the comment ends with the receipt.
 func TestAParkIsCancelledAndTakenBackByComments(t *testing.T) {
 	w, git, f := reviewed(t)
@@ -425,7 +425,7 @@ func TestNothingIsTakenBackOfARolloutThatMovedNothing(t *testing.T) {
 	require.Contains(t, f.Signs(no), forge.Denied)
 	require.Contains(t, f.Comments(c.number)[len(f.Comments(c.number))-1].Body, "there is nothing to take back")
 	require.Len(t, w.all("chat"), 1)
-	require.Contains(t, w.stack("models", "prod").Waits[0].What, "cancelled by ann")
+	require.Contains(t, w.stack("models", "prod").Waits[0].What, "canceled by ann")
 }
 
 // A pull request from a fork is planned when somebody who may write asks for it, and only
@@ -455,12 +455,12 @@ func TestAForkIsPlannedWhenSomebodyVouchesForIt(t *testing.T) {
 	require.Contains(t, c.comment(), "comes from a fork")
 }
 
-// What a person has cancelled starts again when a person says so: as a new rollout, once.
+// What a person has canceled starts again when a person says so: as a new rollout, once.
 func TestACancelledRolloutIsAllowedAgain(t *testing.T) {
 	w, _, f := rollingOut(t)
 	f.Say(1, "ann", "/sluice cancel the wrong week")
 	w.r.followers[0].lookSoon() // before anything has moved: a split that is frozen at 10 % refuses a first step of 10 %
-	w.until("it is cancelled", 10*time.Minute, w.phase(Ahead))
+	w.until("it is canceled", 10*time.Minute, w.phase(Ahead))
 	f.Say(1, "olga", "/sluice retry")
 	w.advance(time.Minute)
 	w.until("another one runs", 10*time.Minute, func() bool { return len(w.all("chat")) == 2 })

@@ -99,7 +99,7 @@ const (
 	Applying   Phase = "applying"     // changes are being made
 	RollingOut Phase = "rolling out"  // all is submitted, a rollout is under way
 	Parked     Phase = "parked"       // a rollout waits for a person
-	Ahead      Phase = "ahead of Git" // a person has gone back, or cancelled: live is not what Git says, and stays so
+	Ahead      Phase = "ahead of Git" // a person has gone back, or canceled: live is not what Git says, and stays so
 	Invalid    Phase = "invalid"      // the files cannot be planned
 	Failed     Phase = "failed"       // the engine refused something
 	Superseded Phase = "superseded"   // of a run: a newer commit has taken its place

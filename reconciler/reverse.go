@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
 
-// reverse takes a rollout back: one that is under way is cancelled first, which freezes
+// reverse takes a rollout back: one that is under way is canceled first, which freezes
 // the split; then the same way is gone from its target to its source, step by step. It
 // takes several passes and holds nothing in between.
 func (p *stackPass) reverse(ctx context.Context, a *askRecord) error {

@@ -12,7 +12,7 @@ import (
 )
 
 // takeInAll binds what was found at the engine: what an earlier try has made, whose answer
-// or whose record was lost, and what stood already. A rollout that was cancelled there is
+// or whose record was lost, and what stood already. A rollout that was canceled there is
 // a person's decision also for a journal that has just begun. What is not there any more,
 // and is not asked for, is let go.
 func (p *stackPass) takeInAll() {

@@ -535,7 +535,7 @@ func (w *week) heal() {
 	}
 }
 
-// decide lets people decide what waits for them: what is parked goes on or is cancelled,
+// decide lets people decide what waits for them: what is parked goes on or is canceled,
 // what is suspended goes on, what needs a word gets it, and what the engine cannot do is
 // taken out of Git.
 func (w *week) decide() {

@@ -184,7 +184,7 @@ func keepsAll(t *testing.T, raw []byte) error {
 }
 
 // A park there is a park here: told, untainted, waited for again, and resumed or
-// cancelled from HCL.
+// canceled from HCL.
 func TestTerraformOnAHostedEngineParksAndIsSteered(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t, strings.Replace(fastEngine, "default_window: 1s", "default_window: 4s", 1))

@@ -18,7 +18,7 @@ import (
 )
 
 // A pull request from its plan to the receipt of what it brought, with real Git, a real
-// engine, real traffic and the real command: denied, mended, merged, parked, cancelled by
+// engine, real traffic and the real command: denied, mended, merged, parked, canceled by
 // somebody who may, taken back.
 func TestReconcileAPullRequestFromPlanToReceipt(t *testing.T) {
 	for name, world := range map[string]func(w *followed) *follower{

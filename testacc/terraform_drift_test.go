@@ -226,7 +226,7 @@ func TestTerraformRemovingBlocksOfALiveRolloutTouchesNothing(t *testing.T) {
 	require.Contains(t, plan, "Deployment "+r.TargetDeploymentID+" is locked by rollout "+r.ID+" until it ends")
 	out, code = w.run(t, "apply", "-auto-approve", "-no-color", "-input=false")
 	require.Equal(t, 1, code, out)
-	require.Equal(t, "STABILIZING", engineclient.Short(e.newest(t).State), "nothing was cancelled on the way")
+	require.Equal(t, "STABILIZING", engineclient.Short(e.newest(t).State), "nothing was canceled on the way")
 
 	_, err := e.Client.CancelRollout(t.Context(), r.EndpointID, r.ID, apiControl("now"))
 	require.NoError(t, err)

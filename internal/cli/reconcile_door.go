@@ -57,7 +57,7 @@ func (a *app) reconcileDoorCommands() []*cobra.Command {
 		proceed,
 		with(a.reconcileAskCommand(&d, reconciler.Approve, "approve REPOSITORY/STACK DIGEST", "Let the plan with this digest be applied")),
 		with(a.reconcileAskCommand(&d, reconciler.Override, "override REPOSITORY/STACK RULE", "Lift a policy's denial of the plan that stands")),
-		with(a.reconcileAskCommand(&d, reconciler.Retry, "retry REPOSITORY/STACK", "Allow again what a person has cancelled or taken back")),
+		with(a.reconcileAskCommand(&d, reconciler.Retry, "retry REPOSITORY/STACK", "Allow again what a person has canceled or taken back")),
 		with(a.reconcileAskCommand(&d, reconciler.Reverse, "reverse REPOSITORY/STACK", "Take a rollout back, step by step")),
 	}
 }

@@ -80,7 +80,7 @@ func steerToPause(state rollout.State, changed, resume bool, over string) (Contr
 	case state.Terminal() && changed:
 		return Nothing, over
 	case state == rollout.Cancelling && changed:
-		return JustWait, "The rollout is being cancelled; it cannot be paused any more."
+		return JustWait, "The rollout is being canceled; it cannot be paused any more."
 	case state.Terminal(), state == rollout.Paused:
 		return Nothing, ""
 	case state == rollout.Pausing, state == rollout.Cancelling:

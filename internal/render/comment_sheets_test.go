@@ -155,7 +155,7 @@ func canceledSheet(t *testing.T) Sheet {
 	return s
 }
 
-// takenBackSheet is a cancelled rollout whose way back is completed.
+// takenBackSheet is a canceled rollout whose way back is completed.
 func takenBackSheet(t *testing.T) Sheet {
 	s := canceledSheet(t)
 	back := &s.Stacks[0].Rollouts[1]

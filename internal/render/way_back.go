@@ -57,7 +57,7 @@ func (v view) wayBackTexts() []string {
 	if d := x.Drift; d != nil {
 		out = append(out,
 			fmt.Sprintf("drift: %s set %d%% by hand at %s, the rollout had set %d%%: %s", Inert(d.By), d.ActualPercent, d.At.UTC().Format(time.RFC3339), d.SetPercent, Inert(d.Reason)),
-			"nothing of the engine moves the split until it is resumed or cancelled")
+			"nothing of the engine moves the split until it is resumed or canceled")
 	}
 	if b := breakerOf(v.r); b != nil && x.HeldSource && x.Drift == nil {
 		state := "armed"
@@ -87,7 +87,7 @@ func BrokenGlass(w io.Writer, r api.Rollout, o Options) error {
 		return v.p.err
 	}
 	d := x.Drift
-	v.p.line("%s: nothing of the engine moves the split until it is resumed or cancelled", o.paint(yellow, "rollout "+Inert(r.ID)+" is parked"))
+	v.p.line("%s: nothing of the engine moves the split until it is resumed or canceled", o.paint(yellow, "rollout "+Inert(r.ID)+" is parked"))
 	v.p.line("split now: %s %d%%, %s %d%% (the rollout had set %d%% on the target)", o.name(r.SourceDeploymentID), 100-d.ActualPercent, o.name(r.TargetDeploymentID), d.ActualPercent, d.SetPercent)
 	v.p.line("ways on:")
 	v.ways([]Way{
