@@ -128,14 +128,14 @@ func (e *testEngine) killedAt(t *testing.T, w *workspace, at killPoint, endpoint
 	require.NoError(t, err)
 	forward := httputil.NewSingleHostReverseProxy(up)
 	cmd, _ := w.command(t.Context(), "apply", "-auto-approve", "-no-color", "-input=false")
-	var calls atomic.Int32
+	var calls, struck atomic.Int32
 	var once sync.Once
 	started := make(chan struct{})
 	kill := func() {
 		once.Do(func() {
 			<-started // the first call may come before Start has returned
 			if e.strike(cmd.Process.Pid, at.victim) == nil {
-				atomic.StoreInt32(&hit, 1)
+				struck.Store(1)
 			}
 		})
 	}
@@ -161,12 +161,13 @@ func (e *testEngine) killedAt(t *testing.T, w *workspace, at killPoint, endpoint
 	}
 	_ = cmd.Wait()                                      // killed, or told that its provider is gone, or done
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // a provider that outlived its terraform
+	proxy.Close()                                       // the call that kills has ended, too
 	_, found, err := e.Client.ActiveRollout(t.Context(), endpoint)
 	require.NoError(t, err)
 	if found {
 		left = 1
 	}
-	return atomic.LoadInt32(&hit), left
+	return struck.Load(), left
 }
 
 // strike kills. The provider is a child of terraform.
