@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestAWrongReconcilerIsNoticed(t *testing.T) {
 		says  string
 	}{
 		// beside one that is under way, or a second time after it: which comes first is the draw's
-		{"without adoption", 12, wrongness{unseen: unrecorded}, "is submitted"},
+		{"without adoption", 4, wrongness{unseen: unrecorded, loses: everySecondCreate()}, "is submitted"},
 		{"ignores the lease", 12, wrongness{journal: func(m *journaltest.Memory) journal.Journal { return &unfenced{m} }}, "without the lease"},
 		{"goes against what people decide", 12, wrongness{between: tryAgain}, "a second time"},
 		{"tells a status in each pass", 2, wrongness{between: forgetStatuses}, "was set"},
@@ -83,6 +84,28 @@ func unrecorded(w *week, r api.Rollout) bool {
 		}
 	}
 	return true
+}
+
+// everySecondCreate loses every second answer to the create of a rollout, the first one too.
+func everySecondCreate() func(*http.Request) bool {
+	n := 0
+	return func(req *http.Request) bool {
+		if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/rollouts") {
+			return false
+		}
+		n++
+		return n%2 == 1
+	}
+}
+
+// A world that loses every second answer to the create of a rollout is none in which the
+// right reconciler is taken for a wrong one.
+func TestLostAnswersToCreatesAreNothingToNotice(t *testing.T) {
+	if underRace != "" {
+		t.Skip(underRace)
+	}
+	w := newWeek(t, 1, weekSize{repositories: 4, long: 3 * 24 * time.Hour, pace: 20 * time.Minute, acts: 4}, wrongness{loses: everySecondCreate()})
+	require.Empty(t, w.play())
 }
 
 // tryAgain allows whatever a person has decided against, as if somebody had asked for it.

@@ -74,6 +74,7 @@ type process struct {
 // wrongness makes the reconciler wrong in one way, to prove that the watch notices.
 type wrongness struct {
 	unseen  func(*week, api.Rollout) bool             // it does not see some rollouts in lists
+	loses   func(*http.Request) bool                  // which answers never reach it, which alone is no fault of its own
 	config  func(*Config)                             // what it is told
 	between func(w *week, r *Reconciler)              // is called before each pass
 	journal func(*journaltest.Memory) journal.Journal // what it takes for the journal
@@ -85,6 +86,15 @@ type illness struct {
 	lose    int  // answers to writes that get lost
 	deadAt  int  // commits until the process dies; 0 for never
 	frozeAt int  // calls until the process stands still for a while; 0 for never
+}
+
+// loses reports whether the answer to a call gets lost.
+func (w *week) loses(req *http.Request) bool {
+	if req.Method == http.MethodGet || w.ill.lose == 0 {
+		return w.wrong.loses != nil && w.wrong.loses(req)
+	}
+	w.ill.lose--
+	return true
 }
 
 // errDeath is the panic of a process that dies.
@@ -102,8 +112,7 @@ func (p *process) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errors.New("connection refused")
 	}
 	res, err := w.watched.carry(p, req)
-	if err == nil && req.Method != http.MethodGet && w.ill.lose > 0 {
-		w.ill.lose--
+	if err == nil && w.loses(req) {
 		return nil, errors.New("connection reset")
 	}
 	return res, err
