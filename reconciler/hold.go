@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
-	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
 )
@@ -131,93 +129,6 @@ func (p *stackPass) denials(v policy.Verdict, run *runRecord) []Wait {
 
 func lifted(r policy.Remark, given []override, digest string) bool {
 	return r.Rule != "" && len(r.Override) > 0 && slices.ContainsFunc(given, func(o override) bool { return o.Rule == r.Rule && o.Digest == digest })
-}
-
-// shrinkage guards against a commit that takes away more than a person would mean: the
-// wrong path, an empty branch, a file that was lost. An approval of the plan lifts it.
-func (p *stackPass) shrinkage(run *runRecord) (Wait, bool) {
-	if p.config.Prune.Mode != PruneOn || p.said(run) != nil {
-		return Wait{}, false
-	}
-	gone, bound := p.plan.gone(), p.s.things()
-	if gone == 0 || bound == 0 {
-		return Wait{}, false
-	}
-	left := bound - gone
-	if left > 0 && gone*100 <= p.config.Prune.MostShrink*bound {
-		return Wait{}, false
-	}
-	return Wait{For: ForPrune, What: fmt.Sprintf("this commit takes away %d of %d things, more than prune { most_shrink = %d } allows; nothing is deleted. If it is meant, approve the plan: %s",
-		gone, bound, p.config.Prune.MostShrink, p.way(Approve, planning.ShortDigest(run.Digest)))}, true
-}
-
-// emptied guards against filling an engine that has lost what it had: where every endpoint
-// of a stack is gone, a backup may be about to be put back, or this is not the engine that
-// is meant. An approval of the plan lifts it.
-func (p *stackPass) emptied(run *runRecord) (Wait, bool) {
-	had := len(p.s.endpointIDs())
-	if had == 0 || p.said(run) != nil {
-		return Wait{}, false
-	}
-	gone := 0
-	for _, c := range p.plan.changes.Pending() {
-		if c.Kind == declaration.EndpointKind && c.Action == planning.Create && p.vanished(c) {
-			gone++
-		}
-	}
-	if gone < had {
-		return Wait{}, false
-	}
-	return Wait{For: ForApproval, What: fmt.Sprintf("the engine has none of the %s that this stack has made; nothing is made again until somebody says that it is meant. If it is, approve the plan: %s",
-		planning.Count(had, "endpoint"), p.way(Approve, planning.ShortDigest(run.Digest)))}, true
-}
-
-// said is what a person has said for a run's plan as it is now, by a comment, a review or
-// a key.
-func (p *stackPass) said(run *runRecord) *approval {
-	for i := range run.Approved {
-		if run.Approved[i].Digest == run.Digest {
-			return &run.Approved[i]
-		}
-	}
-	return nil
-}
-
-// approved is the approval of a run's plan as it is now, from wherever it came. The file
-// names the whole digest, since it stands there for plans to come, too. It counts where the repository asks for approvals as such: whoever can push can write it, so
-// it lifts neither the guard of prune nor what a moved tag asks for.
-func (p *stackPass) approved(run *runRecord) *approval {
-	if a := p.said(run); a != nil || run.NeedsWord != "" {
-		return a
-	}
-	if p.folder != nil && slices.ContainsFunc(p.folder.Approvals, func(w string) bool { return wholeDigest(w) == run.Digest }) {
-		return &approval{Digest: run.Digest, Who: inert(p.folder.Commit.Author), Via: "file " + approvalsFile, At: p.folder.Commit.At}
-	}
-	return nil
-}
-
-// wholeDigest is a word as a digest is written in full.
-func wholeDigest(word string) string { return "sha256:" + strings.TrimPrefix(word, "sha256:") }
-
-// unapproved is the wait for a person's word about the plan.
-func (p *stackPass) unapproved(run *runRecord) (Wait, bool) {
-	why := run.NeedsWord
-	if p.config.Approval == ApproveByDigest && why == "" {
-		why = "the repository asks for it"
-	}
-	if why == "" || p.approved(run) != nil {
-		return Wait{}, false
-	}
-	what := fmt.Sprintf("plan %s needs an approval, since %s", planning.ShortDigest(run.Digest), why)
-	if n := len(run.Approved); n > 0 {
-		old := run.Approved[n-1]
-		what += fmt.Sprintf(". The approval of %s by %s is void: what it was given for has changed since", planning.ShortDigest(old.Digest), inert(old.Who))
-	}
-	if i := slices.IndexFunc(p.folder.Approvals, func(w string) bool { return digestMeans(w, run.Digest) }); i >= 0 && why != run.NeedsWord {
-		what += fmt.Sprintf(". %s has %s, and takes the whole digest, %s", approvalsFile, inert(p.folder.Approvals[i]), run.Digest)
-	}
-	what += ". Approve it: " + p.way(Approve, planning.ShortDigest(run.Digest))
-	return Wait{For: ForApproval, What: what}, true
 }
 
 // slot counts the rollouts that are under way over all stacks. The caller holds the lock

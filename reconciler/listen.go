@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
-	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
-	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
@@ -164,92 +162,6 @@ func (f *follower) approveOpen(r *pullRecord, c forge.Comment, command Command) 
 	r.answer(c, text+".", forge.Denied)
 }
 
-// hearOverride lifts a denial for the plans that stand, when the denial itself names the
-// one who asks.
-func (f *follower) hearOverride(ctx context.Context, r *pullRecord, c forge.Comment, command Command, b *journal.Batch) error {
-	var judged []judgement
-	for _, p := range r.Plans {
-		judged = append(judged, f.judgedOf(r, p.Stack)...)
-	}
-	allowed, err := f.mayLift(ctx, judged, command.Rule, Person{Name: c.Author, Door: AtForge, Author: r.Author}, f.forge)
-	if err != nil {
-		return err
-	}
-	switch {
-	case !allowed.OK:
-		r.answer(c, allowed.Why, forge.Denied)
-	case r.State != forge.IsOpen:
-		f.handOn(r, c, command, b)
-	default:
-		for _, p := range r.Plans {
-			if p.Digest != "" {
-				r.Overrides = append(r.Overrides, override{Rule: command.Rule, Who: c.Author, Reason: command.Reason, Digest: p.Digest, At: c.At})
-			}
-		}
-		r.answer(c, "", forge.Done)
-	}
-	return nil
-}
-
-// judgedOf is what the policies said of the plan that stands for a stack: of the pull
-// request while it is open, of the stack afterwards.
-func (f *follower) judgedOf(r *pullRecord, stack string) []judgement {
-	if r.State == forge.IsOpen {
-		if p := f.pulls.plans[r.Number]; p != nil {
-			for _, s := range p.stacks {
-				if s.c.Name == stack {
-					return s.plan.judged
-				}
-			}
-		}
-		return nil
-	}
-	return f.stackJudged(f.key(stack))
-}
-
-func (r *Reconciler) stackJudged(k StackKey) []judgement {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p := r.plans[k]; p != nil {
-		return p.judged
-	}
-	return nil
-}
-
-// mayLift decides whether somebody may lift a rule's denials: every one that the word
-// would lift, since policies may have rules of the same name.
-func (f *follower) mayLift(ctx context.Context, judged []judgement, rule string, who Person, ranks Ranks) (Allowed, error) {
-	out := Allowed{Why: fmt.Sprintf("No rule named %s denies the plan that stands now.", render.Inert(rule))}
-	for _, j := range judged {
-		for _, remark := range j.verdict.Remarks {
-			if remark.Severity != policy.Deny || remark.Rule != rule {
-				continue
-			}
-			allowed, err := j.mayLift(ctx, remark, who, ranks)
-			if err != nil || !allowed.OK {
-				return allowed, err
-			}
-			out = allowed
-		}
-	}
-	return out, nil
-}
-
-// mayLift decides about one denial: it names who in general, and the configuration of its
-// own policy says who that is.
-func (j judgement) mayLift(ctx context.Context, remark policy.Remark, who Person, ranks Ranks) (Allowed, error) {
-	rule := render.Inert(remark.Rule)
-	if len(remark.Override) == 0 {
-		return Allowed{Why: fmt.Sprintf("Rule %s lets nobody lift it.", rule)}, nil
-	}
-	for _, name := range remark.Override {
-		if allowed, err := Granted(ctx, j.by.Overriders[name], who, ranks); err != nil || allowed.OK {
-			return allowed, err
-		}
-	}
-	return Allowed{Why: fmt.Sprintf("%s may not lift rule %s: that takes %s.", who.Name, rule, joined(remark.Override))}, nil
-}
-
 // askOf is what a command asks of a stack.
 func (f *follower) askOf(r *pullRecord, c forge.Comment, command Command, stack string) askRecord {
 	return askRecord{
@@ -281,72 +193,4 @@ func (f *follower) isStack(name string) bool {
 	return slices.ContainsFunc(f.config.Stacks, func(c StackConfig) bool {
 		return c.Name == name || f.key(c.Name).String() == name
 	})
-}
-
-// answered is what is to be said about a command.
-type answered struct {
-	Comment int64
-	Mark    string // tells two answers to one comment apart
-	Text    string // a sentence; empty where a sign is enough
-	Lines   string
-	Sign    forge.Sign
-}
-
-// answer notes what is to be said about a command; it is said by sendAnswers.
-func (r *pullRecord) answer(c forge.Comment, text string, sign forge.Sign) {
-	r.Answers = append(r.Answers, answered{Comment: c.ID, Mark: fmt.Sprint(len(r.Answers)), Text: text, Sign: sign})
-}
-
-// sendAnswers says what became of commands: by a sign, and by a comment of its own where
-// nothing was done or something was asked. Each is found again by its marker, so that
-// none is made twice.
-func (f *follower) sendAnswers(ctx context.Context, r *pullRecord) error {
-	if err := f.gatherAnswers(ctx, r); err != nil {
-		return err
-	}
-	for len(r.Answers) > 0 {
-		a := r.Answers[0]
-		if err := f.ledger.mayWrite(); err != nil {
-			return err
-		}
-		if a.Text != "" || a.Lines != "" {
-			marker := fmt.Sprintf("<!-- sluice answer=%d.%s -->", a.Comment, a.Mark)
-			var said []string
-			if a.Text != "" {
-				said = append(said, a.Text)
-			}
-			if _, err := forge.Upsert(ctx, f.forge, r.Number, marker, marker+"\n"+render.Answer(said, a.Lines)); err != nil {
-				return fmt.Errorf("answer comment %d: %w", a.Comment, err)
-			}
-			f.meters.reports.WithLabelValues(f.config.Name, "answer").Inc()
-		}
-		f.react(ctx, r.Number, a.Comment, a.Sign)
-		r.Answers = r.Answers[1:]
-	}
-	return nil
-}
-
-// gatherAnswers takes over what the stacks have done of what was asked for here.
-func (f *follower) gatherAnswers(ctx context.Context, r *pullRecord) error {
-	for _, p := range r.Plans {
-		asks, err := readAll[askRecord](ctx, f.ledger, journal.Key{Kind: kindAsk, Repository: f.config.Name, Stack: p.Stack})
-		if err != nil {
-			return err
-		}
-		for _, a := range asks {
-			if a.Pull != r.Number || a.Ended.IsZero() || slices.Contains(r.Told, p.Stack+" "+a.ID) {
-				continue
-			}
-			out := answered{Comment: a.Comment, Mark: p.Stack, Sign: forge.Done}
-			if a.Refused != "" {
-				out.Text, out.Sign = a.Refused, forge.Denied
-			}
-			r.Answers = append(r.Answers, out)
-			r.Told = append(r.Told, p.Stack+" "+a.ID)
-			if n := len(r.Told); n > 200 {
-				r.Told = slices.Delete(r.Told, 0, n-200)
-			}
-		}
-	}
-	return nil
 }

@@ -2,26 +2,18 @@ package reconciler
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
-	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
 )
-
-// rulesWithin is how long the rules of a policy may take over one plan.
-const rulesWithin = 10 * time.Second
 
 // planned is a folder beside what stands: what would be changed, and what is said of it.
 type planned struct {
@@ -141,158 +133,6 @@ func refusals(refused []gitsource.Refusal) declaration.Diagnostics {
 		out = append(out, declaration.Diagnostic{Severity: declaration.Error, Summary: "A watched path is not read", Detail: r.Path + " " + r.Reason, Hint: "nothing is planned until it is a plain file again, or excluded", Range: hcl.Range{Filename: r.Path}})
 	}
 	return out
-}
-
-// past is what this stack remembers of its folder.
-func (f *follower) past(ctx context.Context, c StackConfig, s stackRecord, o folder, options declaration.Options, kept *loads) (Past, error) {
-	out := Past{Bound: s.bindings(), Sees: func(standing planning.Standing) planning.Standing { return f.sees(c, s, standing) }}
-	applied, known, err := f.applied(ctx, c, s, o, options, kept)
-	if known {
-		out.Applied = &applied
-	}
-	return out, err
-}
-
-// sees is what stands, as this stack may see it: rollouts that a later decision has
-// overtaken are left out, so that going back to an old spec in Git is a new rollout, and
-// so is one that a person has allowed again.
-func (f *follower) sees(c StackConfig, s stackRecord, standing planning.Standing) planning.Standing {
-	ours := f.owner(c)
-	standing.Endpoints = slices.Clone(standing.Endpoints)
-	for i := range standing.Endpoints {
-		e := &standing.Endpoints[i]
-		if e.Owner == ours {
-			e.Owner = ""
-		}
-		since, all := s.since(*e), e.Rollouts
-		e.Rollouts = nil
-		for _, r := range all {
-			if engineclient.Terminal(r.State) && !s.has(r.ID) && (r.CreatedAt.Before(since) || s.again(r)) {
-				e.Past = append(e.Past, r) // what it has left still stands
-				continue
-			}
-			e.Rollouts = append(e.Rollouts, r)
-		}
-	}
-	return standing
-}
-
-// history are the rollouts that a plan was made without.
-func (p *planned) history() []string {
-	var out []string
-	for _, e := range p.changes.Standing.Endpoints {
-		for _, r := range e.Past {
-			out = append(out, r.ID)
-		}
-	}
-	return out
-}
-
-// again reports whether a rollout is of a spec that a person has allowed once more since.
-func (s *stackRecord) again(r api.Rollout) bool {
-	return r.Sluice != nil && slices.ContainsFunc(s.Again, func(a allowedAgain) bool { return a.Spec == r.Sluice.Digest && r.CreatedAt.Before(a.At) })
-}
-
-// has reports whether an id is bound.
-func (s *stackRecord) has(id string) bool {
-	return slices.ContainsFunc(s.Bound, func(b boundThing) bool { return b.ID == id })
-}
-
-// since is when the newest rollout of an endpoint that the stack has was made: those
-// before it are history.
-func (s *stackRecord) since(e planning.StandingEndpoint) time.Time {
-	var out time.Time
-	for _, r := range e.Rollouts {
-		if s.has(r.ID) && r.CreatedAt.After(out) {
-			out = r.CreatedAt.Time
-		}
-	}
-	return out
-}
-
-// applied is what this stack has applied last: the set of the newest commit that was in
-// step, with what the current run has changed since.
-func (f *follower) applied(ctx context.Context, c StackConfig, s stackRecord, o folder, options declaration.Options, kept *loads) (declaration.Set, bool, error) {
-	if s.Settled == "" {
-		return declaration.Set{}, false, nil
-	}
-	m := f.remember(c.Name)
-	if m.settled != s.Settled {
-		tree, err := f.remote.Read(ctx, f.at(s.Settled))
-		var gone *gitsource.Gone
-		if errors.As(err, &gone) {
-			return declaration.Set{}, false, nil // whose a difference is cannot be told then
-		}
-		if err != nil {
-			return declaration.Set{}, false, fmt.Errorf("read %s, which was applied last: %w", short(s.Settled), err)
-		}
-		set, diags := declaration.LoadFiles(folderOf(tree, c).Files, options)
-		if diags.HasErrors() {
-			return declaration.Set{}, false, nil // the variables have changed since
-		}
-		m.settled, m.applied = s.Settled, set
-	}
-	if len(s.Done) == 0 {
-		return m.applied, true, nil
-	}
-	now, diags := kept.load(o, options)
-	return overlaid(m.applied, now, s.Done), !diags.HasErrors(), nil
-}
-
-// overlaid is a set with the blocks of a newer one at some addresses.
-func overlaid(base, now declaration.Set, at []string) declaration.Set {
-	if len(at) == 0 {
-		return base
-	}
-	newer := func(a declaration.Address) bool { return slices.Contains(at, a.String()) }
-	return declaration.Set{
-		Order:       base.Order,
-		Endpoints:   pick(base.Endpoints, now.Endpoints, func(e declaration.Endpoint) bool { return newer(e.Address) }),
-		Deployments: pick(base.Deployments, now.Deployments, func(d declaration.Deployment) bool { return newer(d.Address) }),
-		Rollouts:    pick(base.Rollouts, now.Rollouts, func(r declaration.Rollout) bool { return newer(r.Address) }),
-	}
-}
-
-func pick[T any](base, now []T, newer func(T) bool) []T {
-	return slices.Concat(slices.DeleteFunc(slices.Clone(base), newer), slices.DeleteFunc(slices.Clone(now), func(v T) bool { return !newer(v) }))
-}
-
-// judgement is what one policy says of a plan. Who may lift a denial is that policy's
-// affair, also where another one has a rule or an overrider of the same name.
-type judgement struct {
-	by      PolicyConfig
-	verdict policy.Verdict
-}
-
-// judge asks the policies about a plan.
-func (f *follower) judge(ctx context.Context, p *planned) error {
-	text, err := p.changes.JSON()
-	if err != nil {
-		return fmt.Errorf("write the plan for the policy: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, rulesWithin)
-	defer cancel()
-	for _, c := range f.config.Policies {
-		rules, err := f.rules(c)
-		if err != nil {
-			return fmt.Errorf("policy %s: %w", policyName(c), err)
-		}
-		v, err := rules.Judge(ctx, policy.Question{Plan: text, Now: f.now()})
-		if err != nil {
-			return fmt.Errorf("policy %s: %w", policyName(c), err)
-		}
-		p.verdict.Remarks = append(p.verdict.Remarks, v.Remarks...)
-		p.judged = append(p.judged, judgement{c, v})
-	}
-	slices.SortStableFunc(p.verdict.Remarks, func(a, b policy.Remark) int { return strings.Compare(string(a.Severity), string(b.Severity)) })
-	return nil
-}
-
-func policyName(c PolicyConfig) string {
-	if c.Path != "" {
-		return c.Path
-	}
-	return c.Repository + ":" + c.Folder
 }
 
 // firstError is the first error of a plan's diagnostics, for one line.

@@ -1,0 +1,97 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
+)
+
+// hearOverride lifts a denial for the plans that stand, when the denial itself names the
+// one who asks.
+func (f *follower) hearOverride(ctx context.Context, r *pullRecord, c forge.Comment, command Command, b *journal.Batch) error {
+	var judged []judgement
+	for _, p := range r.Plans {
+		judged = append(judged, f.judgedOf(r, p.Stack)...)
+	}
+	allowed, err := f.mayLift(ctx, judged, command.Rule, Person{Name: c.Author, Door: AtForge, Author: r.Author}, f.forge)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !allowed.OK:
+		r.answer(c, allowed.Why, forge.Denied)
+	case r.State != forge.IsOpen:
+		f.handOn(r, c, command, b)
+	default:
+		for _, p := range r.Plans {
+			if p.Digest != "" {
+				r.Overrides = append(r.Overrides, override{Rule: command.Rule, Who: c.Author, Reason: command.Reason, Digest: p.Digest, At: c.At})
+			}
+		}
+		r.answer(c, "", forge.Done)
+	}
+	return nil
+}
+
+// judgedOf is what the policies said of the plan that stands for a stack: of the pull
+// request while it is open, of the stack afterwards.
+func (f *follower) judgedOf(r *pullRecord, stack string) []judgement {
+	if r.State == forge.IsOpen {
+		if p := f.pulls.plans[r.Number]; p != nil {
+			for _, s := range p.stacks {
+				if s.c.Name == stack {
+					return s.plan.judged
+				}
+			}
+		}
+		return nil
+	}
+	return f.stackJudged(f.key(stack))
+}
+
+func (r *Reconciler) stackJudged(k StackKey) []judgement {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.plans[k]; p != nil {
+		return p.judged
+	}
+	return nil
+}
+
+// mayLift decides whether somebody may lift a rule's denials: every one that the word
+// would lift, since policies may have rules of the same name.
+func (f *follower) mayLift(ctx context.Context, judged []judgement, rule string, who Person, ranks Ranks) (Allowed, error) {
+	out := Allowed{Why: fmt.Sprintf("No rule named %s denies the plan that stands now.", render.Inert(rule))}
+	for _, j := range judged {
+		for _, remark := range j.verdict.Remarks {
+			if remark.Severity != policy.Deny || remark.Rule != rule {
+				continue
+			}
+			allowed, err := j.mayLift(ctx, remark, who, ranks)
+			if err != nil || !allowed.OK {
+				return allowed, err
+			}
+			out = allowed
+		}
+	}
+	return out, nil
+}
+
+// mayLift decides about one denial: it names who in general, and the configuration of its
+// own policy says who that is.
+func (j judgement) mayLift(ctx context.Context, remark policy.Remark, who Person, ranks Ranks) (Allowed, error) {
+	rule := render.Inert(remark.Rule)
+	if len(remark.Override) == 0 {
+		return Allowed{Why: fmt.Sprintf("Rule %s lets nobody lift it.", rule)}, nil
+	}
+	for _, name := range remark.Override {
+		if allowed, err := Granted(ctx, j.by.Overriders[name], who, ranks); err != nil || allowed.OK {
+			return allowed, err
+		}
+	}
+	return Allowed{Why: fmt.Sprintf("%s may not lift rule %s: that takes %s.", who.Name, rule, joined(remark.Override))}, nil
+}
