@@ -10,9 +10,9 @@ import (
 // with the same files, and mostly with the same things standing: to read the HCL anew
 // each time would be most of the work of a pass.
 type loads struct {
-	commit, digest string // of the folder; another one begins anew
-	kept           []loaded
-	known          map[declaration.Ref]cty.Value // what stood at the last plan
+	digest string // of the folder; another one begins anew
+	kept   []loaded
+	known  map[declaration.Ref]cty.Value // what stood at the last plan
 }
 
 type loaded struct {
@@ -33,8 +33,8 @@ func (l *loads) load(o folder, options declaration.Options) (declaration.Set, de
 	if l == nil {
 		return declaration.LoadFiles(o.Files, options)
 	}
-	if l.commit != o.Commit.ID || l.digest != o.Digest {
-		*l = loads{commit: o.Commit.ID, digest: o.Digest}
+	if l.digest != o.Digest {
+		*l = loads{digest: o.Digest}
 	}
 	for _, k := range l.kept {
 		if sameTimings(k.options, options) && sameKnown(k.options.Known, options.Known) {

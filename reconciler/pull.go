@@ -57,7 +57,6 @@ type pullRecord struct {
 type pullPlan struct {
 	Stack  string
 	Digest string // empty when it cannot be planned
-	Files  string
 }
 
 type pushed struct {
@@ -99,9 +98,10 @@ type pullPlanned struct {
 }
 
 type stackPlanned struct {
-	c    StackConfig
-	plan *planned
-	diff string
+	c     StackConfig
+	plan  *planned
+	looks string // what everything looked like when it was made, see looksTo
+	diff  string
 }
 
 // lookAtPulls asks the forge what is new: pull requests that opened, moved or ended, and

@@ -5,17 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
 )
 
 // planPull plans an open pull request at its merge result, when its head, the followed
-// ref or the request itself is new.
+// ref or the request itself is new, and where something looks otherwise at the engine.
 func (f *follower) planPull(ctx context.Context, r *pullRecord, pr forge.PullRequest) (*pullPlanned, error) {
 	was := f.pulls.plans[r.Number]
 	if was != nil && was.head == pr.Head && was.base == f.source.Now.Commit && !r.Again {
-		return was, nil
+		return was, f.renew(ctx, r, was)
 	}
 	out := &pullPlanned{head: pr.Head, base: f.source.Now.Commit}
 	tree, err := f.mergeResult(ctx, r, out)
@@ -57,6 +59,7 @@ func (f *follower) mergeResult(ctx context.Context, r *pullRecord, out *pullPlan
 	if f.gitErr == nil && ctx.Err() == nil {
 		was.again, was.err = f.now().Add(min(longestBackOff, f.config.Interval<<min(was.times, 6))), err
 		was.times++
+		r.Again = false
 		f.pulls.failed[r.Number] = was
 	}
 	return tree, err
@@ -91,15 +94,61 @@ func (f *follower) planStacks(ctx context.Context, tree gitsource.Snapshot, out 
 		if err != nil {
 			return err
 		}
+		looks, err := f.looksTo(ctx, s)
+		if err != nil {
+			return err
+		}
 		plan := &planned{folder: after, problem: "This pull request comes from a fork. Its plan would tell values of variables and of the engine, so it is made when somebody who may write asks for it: /sluice plan"}
 		if trust == trusted {
 			if plan, err = f.planFolder(ctx, c, after, s, nil); err != nil {
 				return err
 			}
 		}
-		out.stacks = append(out.stacks, stackPlanned{c: c, plan: plan, diff: diffOf(before, after)})
+		out.stacks = append(out.stacks, stackPlanned{c: c, plan: plan, looks: looks, diff: diffOf(before, after)})
 	}
 	return nil
+}
+
+// renewAfter is the shortest time between two plans of one head.
+const renewAfter = time.Minute
+
+// renew plans anew what looks otherwise since the plan was made: the comment shows what a
+// merge would do now, and an approval that does not hold any more is told before it.
+func (f *follower) renew(ctx context.Context, r *pullRecord, was *pullPlanned) error {
+	changed := false
+	for i := range was.stacks {
+		s := &was.stacks[i]
+		if s.plan.problem != "" || f.now().Sub(s.plan.at) < renewAfter {
+			continue
+		}
+		record, err := read[stackRecord](ctx, f.ledger, stackKey(f.key(s.c.Name)))
+		if err != nil {
+			return err
+		}
+		looks, err := f.looksTo(ctx, record)
+		if err != nil {
+			return err
+		}
+		if looks == s.looks {
+			continue
+		}
+		plan, err := f.planFolder(ctx, s.c, s.plan.folder, record, nil)
+		if err != nil {
+			return err
+		}
+		s.plan, s.looks, changed = plan, looks, true
+	}
+	if changed {
+		f.takeIn(r, was)
+	}
+	return nil
+}
+
+// looksTo is how everything looks to a stack besides its files: what it has at the engine,
+// the rules, and what it was allowed.
+func (f *follower) looksTo(ctx context.Context, s stackRecord) (string, error) {
+	tags, err := f.live.looks(ctx, s.endpointIDs())
+	return strings.Join([]string{tags, f.judgedBy, fmt.Sprint(len(s.Again))}, "\n"), err
 }
 
 // takeIn makes a plan the one that the record stands for. An approval of another digest

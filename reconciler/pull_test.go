@@ -1,6 +1,9 @@
 package reconciler
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -524,4 +527,51 @@ func TestAnApprovalInAFileApprovesThePlanThatWaits(t *testing.T) {
 	git.push("main", "a person approves", map[string]string{"prod/sluice.approvals": "# ana\n" + digest + "\n"})
 	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
 	require.Len(t, w.all("chat"), 2)
+}
+
+// What an open pull request shows is what its merge would do now: when somebody moves the
+// split, or changes the rules, it is planned and judged anew, and what was approved before
+// is told to be void. While nothing changes nothing is planned and nothing is written.
+func TestAnOpenPullRequestIsPlannedAnewWhenWhatItRestsOnChanges(t *testing.T) {
+	w, git, f := reviewed(t)
+	rules := priced(t, "5000")
+	w.repository("models").Policies = []PolicyConfig{{Path: rules}}
+	w.repository("models").Approval = ApproveByDigest
+	told := w.traced()
+	w.begin()
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	require.NoError(t, w.pass())
+	f.Say(c.number, "olga", "/sluice approve "+planning.ShortDigest(w.digestOf(c)))
+	w.advance(time.Minute)
+	w.passes(2*time.Minute, time.Minute)
+	require.Contains(t, c.comment(), "Approved by `olga`")
+	plansOf(told)
+	writes := f.Writes(forgetest.Any)
+	w.passes(5*time.Minute, time.Minute)
+	require.Empty(t, plansOf(told))
+	require.Equal(t, writes, f.Writes(forgetest.Any))
+
+	first := w.digestOf(c)
+	_, err := w.person("bob").SetWeight(t.Context(), w.endpoint("chat").ID, w.deploymentID("chat", "stable"), 7)
+	require.NoError(t, err)
+	w.passes(2*time.Minute, time.Minute)
+	require.NotEqual(t, first, w.digestOf(c))
+	require.Contains(t, c.comment(), "An earlier approval is void")
+
+	data := filepath.Join(rules, "data.json")
+	text, err := os.ReadFile(data)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(data, bytes.Replace(text, []byte("5000"), []byte("1"), 1), 0o600))
+	w.passes(2*time.Minute, time.Minute)
+	require.Contains(t, c.comment(), "denied")
+	statuses := f.Statuses(git.heads["refs/heads/canary"])
+	require.Equal(t, forge.Failure, statuses[len(statuses)-1].State)
+}
+
+// digestOf is the digest of the plan that a pull request shows.
+func (w *stage) digestOf(c *change) string {
+	w.t.Helper()
+	plans := w.r.followers[0].pulls.known[c.number].Plans
+	require.Len(w.t, plans, 1)
+	return plans[0].Digest
 }

@@ -211,14 +211,15 @@ type follower struct {
 	wake   chan struct{}
 
 	// What was read last. It is lost with the process and read again.
-	source sourceRecord
-	tree   *gitsource.Snapshot
-	memory map[string]*stackMemory
-	pulls  pullMemory
-	seen   healthRecord // guarded by the reconciler's lock
-	gitErr error        // of this pass: then nothing new is started
-	shown  map[string]*shownRollout
-	hinted bool // a webhook came; guarded by the reconciler's lock
+	source   sourceRecord
+	tree     *gitsource.Snapshot
+	memory   map[string]*stackMemory
+	pulls    pullMemory
+	seen     healthRecord // guarded by the reconciler's lock
+	gitErr   error        // of this pass: then nothing new is started
+	judgedBy string       // the rules of this pass, see rulesKey
+	shown    map[string]*shownRollout
+	hinted   bool // a webhook came; guarded by the reconciler's lock
 }
 
 func (f *follower) share(tree gitsource.Snapshot) { f.shareTree(f.config.Name, tree) }
@@ -256,7 +257,7 @@ func (f *follower) parts(ctx context.Context) error {
 	}
 	errs = append(errs, gitErr)
 	f.noteGit(gitErr)
-	f.gitErr = gitErr
+	f.gitErr, f.judgedBy = gitErr, f.rulesKey()
 	if f.forge != nil {
 		errs = append(errs, ofForge(f.within(ctx, "pulls", f.lookAtPulls)))
 	}

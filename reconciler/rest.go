@@ -99,8 +99,8 @@ func (p *stackPass) sameFiles() bool {
 
 // looks is how everything looks that a plan depends on.
 func (p *stackPass) looks(ctx context.Context) (string, error) {
-	tags, err := p.live.looks(ctx, p.s.endpointIDs())
-	lines := []string{p.s.Files, tags, p.rulesKey(), fmt.Sprint(len(p.s.Again))}
+	besides, err := p.looksTo(ctx, p.s)
+	lines := []string{p.s.Files, besides}
 	for _, run := range p.runs {
 		for _, r := range run.Rollouts {
 			lines = append(lines, fmt.Sprint(r.ID, r.moment()))
@@ -118,19 +118,6 @@ func (s *stackRecord) endpointIDs() []string {
 		}
 	}
 	return out
-}
-
-// rulesKey names the rules that judge this repository, as they stand.
-func (p *stackPass) rulesKey() string {
-	var out []string
-	for _, c := range p.config.Policies {
-		if c.Repository != "" {
-			if t, ok := p.treeOf(c.Repository); ok {
-				out = append(out, t.Commit.ID)
-			}
-		}
-	}
-	return strings.Join(out, " ")
 }
 
 // settle notes a pass that has left nothing to do.

@@ -20,7 +20,11 @@ type ruleMemory struct {
 // rules loads a policy: from a folder of this machine, or from the followed commit of a
 // followed repository. A pull request never brings the rules that judge it.
 func (f *follower) rules(c PolicyConfig) (*policy.Rules, error) {
-	folder, key, err := f.rulesFolder(c)
+	folder, err := f.rulesFolder(c)
+	if err != nil {
+		return nil, err
+	}
+	key, err := policy.Digest(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +32,7 @@ func (f *follower) rules(c PolicyConfig) (*policy.Rules, error) {
 	f.mu.Lock()
 	was, ok := f.compiled[name]
 	f.mu.Unlock()
-	if ok && was.key == key && key != "" {
+	if ok && was.key == key {
 		return was.rules, nil
 	}
 	rules, err := policy.Load(folder)
@@ -41,15 +45,14 @@ func (f *follower) rules(c PolicyConfig) (*policy.Rules, error) {
 	return rules, nil
 }
 
-// rulesFolder is a policy's files, and a key that changes with them; no key when they
-// have to be looked at each time.
-func (f *follower) rulesFolder(c PolicyConfig) (fs.FS, string, error) {
+// rulesFolder is a policy's files.
+func (f *follower) rulesFolder(c PolicyConfig) (fs.FS, error) {
 	if c.Path != "" {
-		return os.DirFS(c.Path), "", nil
+		return os.DirFS(c.Path), nil
 	}
 	tree, ok := f.treeOf(c.Repository)
 	if !ok {
-		return nil, "", fmt.Errorf("repository %s, which has the rules, was not read yet; nothing is judged without them", c.Repository)
+		return nil, fmt.Errorf("repository %s, which has the rules, was not read yet; nothing is judged without them", c.Repository)
 	}
 	out := fstest.MapFS{}
 	root := path.Clean(c.Folder)
@@ -64,8 +67,26 @@ func (f *follower) rulesFolder(c PolicyConfig) (fs.FS, string, error) {
 	}
 	for _, no := range tree.Refused {
 		if root == "." || strings.HasPrefix(no.Path, root+"/") {
-			return nil, "", fmt.Errorf("%s %s", no.Path, no.Reason)
+			return nil, fmt.Errorf("%s %s", no.Path, no.Reason)
 		}
 	}
-	return out, tree.Commit.ID, nil
+	return out, nil
+}
+
+// rulesKey tells the rules that judge this repository from others. Rules that cannot be
+// read are others than those that could.
+func (f *follower) rulesKey() string {
+	var out []string
+	for _, c := range f.config.Policies {
+		folder, err := f.rulesFolder(c)
+		key := ""
+		if err == nil {
+			key, err = policy.Digest(folder)
+		}
+		if err != nil {
+			key = err.Error()
+		}
+		out = append(out, key)
+	}
+	return strings.Join(out, " ")
 }

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,20 +44,17 @@ const maxFile = 1 << 20
 func Load(folder fs.FS) (*Rules, error) {
 	r := &Rules{data: document{}}
 	modules := map[string]*ast.Module{}
-	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
+	names, err := inputs(folder)
+	for _, name := range names {
+		if err != nil {
+			break
 		}
-		switch base := path.Base(name); {
-		case strings.HasSuffix(base, "_test.rego"):
-			return nil
-		case strings.HasSuffix(base, ".rego"):
-			return parse(folder, name, modules)
-		case base == "data.json" || base == "data.yaml":
-			return r.read(folder, name)
+		if strings.HasSuffix(name, ".rego") {
+			err = parse(folder, name, modules)
+		} else {
+			err = r.read(folder, name)
 		}
-		return nil
-	})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load policies: %w", err)
 	}
@@ -67,6 +66,41 @@ func Load(folder fs.FS) (*Rules, error) {
 		return nil, errors.New("load policies: no rule named deny or warn in any *.rego file, so nothing would ever be refused; write `deny contains msg if { … }`")
 	}
 	return r, nil
+}
+
+// Digest tells folders of rules apart by what Load reads of them, without compiling
+// anything. The errors are those of reading.
+func Digest(folder fs.FS) (string, error) {
+	names, err := inputs(folder)
+	if err != nil {
+		return "", fmt.Errorf("read policies: %w", err)
+	}
+	sum := sha256.New()
+	for _, name := range names {
+		text, err := content(folder, name)
+		if err != nil {
+			return "", fmt.Errorf("read policies: %w", err)
+		}
+		_, _ = fmt.Fprintf(sum, "%q %d\n%s", name, len(text), text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// inputs are the files of a folder that Load reads, in the order of their names.
+func inputs(folder fs.FS) ([]string, error) {
+	var out []string
+	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		base := path.Base(name)
+		rules := strings.HasSuffix(base, ".rego") && !strings.HasSuffix(base, "_test.rego")
+		if rules || base == "data.json" || base == "data.yaml" {
+			out = append(out, name)
+		}
+		return nil
+	})
+	return out, err
 }
 
 func content(folder fs.FS, name string) ([]byte, error) {
