@@ -11,7 +11,7 @@ import (
 // Senders are what notifications travel by.
 type Senders struct {
 	Read   func(Secret) (string, error) // a secret, each time that it is needed
-	Client *http.Client
+	Client *http.Client                 // nil for one of its own
 	Now    func() time.Time
 	Out    io.Writer // of the kind stdout
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,4 +50,34 @@ func TestNotificationsTravelAsTheConfigurationSays(t *testing.T) {
 	require.Empty(t, posted[1].Get("X-Sluice-Signature"))
 	require.Contains(t, bodies[2], `"blocks"`)
 	require.Contains(t, out.String(), `"title":"hello"`)
+}
+
+// What is configured is what goes out: over HTTP, from the process as it is put together.
+func TestAReconcilerPostsWhatHappens(t *testing.T) {
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	var mu sync.Mutex
+	heard := map[string]int{}
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard[r.URL.Path]++
+		if r.URL.Path == "/signed" && r.Header.Get("X-Sluice-Signature") == "" {
+			heard["unsigned"]++
+		}
+	}))
+	defer s.Close()
+	w := newStage(t)
+	w.follow("models", map[string]string{"prod/main.tf": canaryHouse("chat")})
+	w.config.Notify = []NotifyConfig{
+		{Name: "signed", Kind: Webhook, URL: Secret{Env: "SIGNED"}, Sign: Secret{Env: "KEY"}},
+		{Name: "chat", Kind: Slack, URL: Secret{Env: "CHAT"}},
+	}
+	t.Setenv("SIGNED", s.URL+"/signed")
+	t.Setenv("CHAT", s.URL+"/chat")
+	t.Setenv("KEY", "key")
+	w.begin()
+	require.NoError(t, w.pass())
+	require.Positive(t, heard["/signed"])
+	require.Equal(t, heard["/signed"], heard["/chat"])
+	require.Zero(t, heard["unsigned"])
 }

@@ -64,7 +64,7 @@ func (p *stackPass) where(err error) (Phase, []Wait) {
 	for _, run := range p.runs {
 		for _, r := range run.Rollouts {
 			if r.Category != "" && r.Ended.IsZero() {
-				return Parked, append([]Wait{{For: ForPerson, What: fmt.Sprintf("rollout %s of %s is parked: %s", r.ID, r.Endpoint, r.Category)}}, waits...)
+				return Parked, append([]Wait{{For: ForPerson, What: fmt.Sprintf("rollout %s of %s is parked: %s. Decide: %s", r.ID, r.Endpoint, r.Category, p.choices(run, r))}}, waits...)
 			}
 		}
 	}

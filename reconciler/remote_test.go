@@ -20,6 +20,7 @@ type memoryRemote struct {
 	refused     map[string]string // path to reason
 	down        error
 	unmergeable error
+	panics      int // calls that panic
 	calls       map[string]int
 	n           int
 }
@@ -64,6 +65,10 @@ func (m *memoryRemote) pushOn(ref, parent, subject string, files map[string]stri
 
 func (m *memoryRemote) call(name string) error {
 	m.calls[name]++
+	if m.panics > 0 {
+		m.panics--
+		panic("index out of range")
+	}
 	return m.down
 }
 

@@ -111,6 +111,37 @@ func TestABlackHoledRepositoryDelaysNobody(t *testing.T) {
 	})
 }
 
+// A fault of our own that one repository meets stops neither the others nor the process: its
+// passes fail, are told, and go on as after a crash.
+func TestAPanicInOneRepositoryStopsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newCrowd(t, 3)
+		w.remotes["r0"].panics = 5
+		r, stop, _ := w.run(w.journal, nil)
+		failed := false
+		for range 100 {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			for _, f := range r.followers {
+				seen := f.health()
+				if f.config.Name == "r0" && seen.Failures > 0 {
+					failed = true
+					require.Contains(t, seen.Error, "a fault of sluice")
+				}
+			}
+		}
+		require.True(t, failed)
+		for _, f := range r.followers {
+			require.Zero(t, f.health().Failures, f.health().Error)
+			s, err := read[stackRecord](t.Context(), w.journal, stackKey(f.key("prod")))
+			require.NoError(t, err)
+			require.Equal(t, InStep, s.Phase)
+		}
+		_, err := stop()
+		require.NoError(t, err)
+	})
+}
+
 // E1, E7: the second of two that run at once stands by and writes nothing; it takes over
 // at once when the first is stopped, and when the first cannot renew its lease any more
 // that one stops by itself before the lease is anybody else's.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -124,7 +125,7 @@ func (f *follower) loop(ctx context.Context) {
 	}
 	for {
 		began := f.now()
-		err := f.pass(ctx)
+		err := f.soundly(ctx)
 		f.notePass(began, err)
 		if ctx.Err() != nil {
 			return
@@ -133,6 +134,20 @@ func (f *follower) loop(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// soundly makes a pass whose panic is an error like another: a fault that one repository
+// meets stops nothing of what is under way in the others. What was kept in memory is read
+// again, as after a crash.
+func (f *follower) soundly(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.log.Error("a pass has panicked, which is a fault of sluice: please report it", "panic", p, "at", string(debug.Stack()))
+			f.tree, f.memory, f.pulls, f.shown = nil, map[string]*stackMemory{}, pullMemory{}, map[string]*shownRollout{}
+			err = fmt.Errorf("a fault of sluice, told in its log: panic: %v", p)
+		}
+	}()
+	return f.pass(ctx)
 }
 
 // spread is when the first pass after a start comes: a share of the interval that a

@@ -47,6 +47,9 @@ func (r RepositoryStatus) render(w io.Writer, o render.Options) error {
 	if r.Error != "" {
 		lines = append(lines, fmt.Sprintf("  ✗ %s failed in a row: %s", passes(r.Failures), r.Error))
 	}
+	if r.Forge != "" {
+		lines = append(lines, "  ✗ the forge: "+r.Forge)
+	}
 	for _, k := range r.Stacks {
 		lines = append(lines, k.lines(o.Now)...)
 	}
@@ -73,7 +76,7 @@ func (k StackStatus) lines(now time.Time) []string {
 	for _, r := range k.Rollouts {
 		out = append(out, "      "+r.line(now))
 	}
-	if k.Suspended != "" && !slices.ContainsFunc(k.Waits, func(w Wait) bool { return w.For == ForPerson }) {
+	if k.Suspended != "" && !slices.ContainsFunc(k.Waits, func(w Wait) bool { return strings.HasPrefix(w.What, "suspended by ") }) {
 		out = append(out, "      suspended by "+k.Suspended)
 	}
 	for _, wait := range k.Waits {

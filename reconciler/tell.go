@@ -19,6 +19,7 @@ type happening struct {
 	Commit   string
 	Severity notify.Severity
 	Text     string
+	URL      string // where people talk about it
 	Fields   map[string]string
 }
 
@@ -37,7 +38,7 @@ func (f *follower) tell(b *journal.Batch, h happening) {
 	})
 	b.Put = append(b.Put, f.outbox.Enqueue(notify.Event{
 		Key: append([]string{h.Kind}, h.Key...), Kind: h.Kind, At: now, Repository: f.config.Name, Stack: h.Stack, Endpoint: h.Endpoint,
-		Commit: h.Commit, RolloutID: h.Rollout, Severity: h.Severity, Title: title(h.Text), Text: h.Text, Fields: h.Fields,
+		Commit: h.Commit, RolloutID: h.Rollout, Severity: h.Severity, Title: title(h.Text), Text: h.Text, URL: h.URL, Fields: h.Fields,
 	})...)
 	f.log.Info(h.Text, "kind", h.Kind, "stack", h.Stack, "endpoint", h.Endpoint, "rollout", h.Rollout, "commit", short(h.Commit))
 }

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -116,6 +117,7 @@ func (p *stackPass) tellMoment(ctx context.Context, run *runRecord, before runRo
 	switch live.State {
 	case engineclient.StateSystemPaused, engineclient.StatePaused:
 		kind, severity = kindParked, urgent
+		text += ". The split stays as it is until somebody decides: " + p.choices(run, *r)
 	case engineclient.StateCanceled:
 		severity = warning
 	case engineclient.StateCompleted:
@@ -137,8 +139,26 @@ func reasonOf(live api.Rollout) string {
 // say tells a happening of a run's rollout, under the run's commit.
 func (p *stackPass) say(run *runRecord, r runRollout, kind string, s notify.Severity, text string) {
 	p.tell(&p.batch, happening{
-		Key: momentKey(run, r), Kind: kind, Stack: p.k.Stack, Endpoint: r.Endpoint, Rollout: r.ID, Commit: run.Commit.ID, Severity: s, Text: text,
+		Key: momentKey(run, r), Kind: kind, Stack: p.k.Stack, Endpoint: r.Endpoint, Rollout: r.ID, Commit: run.Commit.ID, Severity: s, Text: text, URL: p.talk(run),
 	})
+}
+
+// choices are what a person can do about a parked rollout, as it is typed.
+func (p *stackPass) choices(run *runRecord, r runRollout) string {
+	if n := len(run.Pulls); p.forge != nil && n > 0 {
+		return fmt.Sprintf("on pull request %d, /sluice resume %[2]s, /sluice promote %[2]s, /sluice cancel %[2]s because … or /sluice reverse %[2]s because …", run.Pulls[n-1], r.Endpoint)
+	}
+	return fmt.Sprintf("sluice rollout %[1]s --resume, sluice rollout %[1]s --promote, sluice rollout %[1]s --cancel --reason … or sluice reconcile reverse %[2]s --endpoint %[1]s --reason …", r.Endpoint, p.k)
+}
+
+// talk is the address of the pull request that has brought a run, empty for none.
+func (p *stackPass) talk(run *runRecord) string {
+	for _, n := range slices.Backward(run.Pulls) {
+		if r := p.pulls.known[n]; r != nil && r.URL != "" {
+			return r.URL
+		}
+	}
+	return ""
 }
 
 // kindParked is the kind of the event that a rollout waits for a person.

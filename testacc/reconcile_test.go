@@ -37,7 +37,8 @@ func TestReconcileAPullRequestFromPlanToReceipt(t *testing.T) {
 			t.Parallel()
 			w := follow(t, fastEngine, `stack "prod" {`, "policy {\n    path = \"policies\"\n  }\n\n  stack \"prod\" {")
 			w.policy()
-			s := &story{w: w, follower: world(w), traffic: w.probed(60)}
+			ears := w.listens()
+			s := &story{w: w, ears: ears, follower: world(w), traffic: w.probed(60)}
 			s.serves()
 			s.isDeniedAndMended()
 			s.parks()
@@ -62,6 +63,7 @@ func (w *followed) policy() {
 // story is one pull request.
 type story struct {
 	w         *followed
+	ears      *ears
 	follower  *follower
 	pull      *pull
 	traffic   func() probe.Tally // ends the traffic
@@ -140,6 +142,7 @@ func (s *story) parks() {
 	s.pull.shows(soon, "### ‖ chat is parked: `METRIC_REGRESSION` at 10 %", "✗ `router_latency`", "worse (budget 100 %)",
 		"**Not touched:** the split stays at 90/10", "`/sluice resume chat`", "`/sluice promote chat`", "`/sluice cancel chat because …`")
 	require.Equal(s.w.t, []string{"SYSTEM_PAUSED"}, s.w.states())
+	require.True(s.w.t, assertSoon(soon, func() bool { return slices.Contains(s.ears.heard(), "rollout.parked") }), "%v", s.ears.heard())
 }
 
 // isCancelledByWhoMay: zoe may read the repository, ann may write.
@@ -190,6 +193,12 @@ func (s *story) leavesItsReceipt() {
 	writes, looks := s.w.forge.Writes(forgetest.Any), s.w.forge.Calls(forgetest.CallOpen)
 	require.True(t, assertSoon(soon, func() bool { return s.w.forge.Calls(forgetest.CallOpen) >= looks+2 }))
 	require.Equal(t, writes, s.w.forge.Writes(forgetest.Any), "nothing new, nothing written")
+
+	heard := s.ears.heard()
+	for _, kind := range []string{"run.began", "rollout.canceled", "rollout.completed", "stack.ahead_of_git"} {
+		require.Contains(t, heard, kind)
+	}
+	require.Contains(t, strings.Join(s.ears.chat, "\n"), "is SYSTEM_PAUSED")
 
 	tally := s.traffic()
 	require.Zero(t, tally.Non200(), "%s", tally)

@@ -35,6 +35,16 @@ type ran struct {
 	out, errs string
 }
 
+// A fault of our own ends with the code of a failure, and not with that of Go, which says
+// that changes are pending.
+func TestAPanicEndsWithTheCodeOfAFailure(t *testing.T) {
+	var out, errs bytes.Buffer
+	broken := func(string) string { panic("no such thing") }
+	require.Equal(t, cli.ExitFailed, cli.Run(t.Context(), cli.Env{Args: []string{"ls"}, Out: &out, Err: &errs, Getenv: broken, Version: "1.2.3"}))
+	require.Contains(t, errs.String(), "error: a fault of sluice 1.2.3, please report it: panic: no such thing")
+	require.Contains(t, errs.String(), "goroutine")
+}
+
 func (s shell) run(line ...string) ran {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)

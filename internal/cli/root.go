@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -40,8 +41,15 @@ type Env struct {
 	Ask func(question string) (string, error)
 }
 
-// Run executes a command line and returns its exit code.
-func Run(ctx context.Context, env Env) int {
+// Run executes a command line and returns its exit code. A panic is a failure like another:
+// the exit code that Go gives it says something else here, as in reconcile --once.
+func Run(ctx context.Context, env Env) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			_, _ = fmt.Fprintf(env.Err, "error: a fault of sluice %s, please report it: panic: %v\n%s", env.Version, p, debug.Stack())
+			code = ExitFailed
+		}
+	}()
 	a := &app{Env: env}
 	root := a.root() //nolint:contextcheck // commands take theirs from cobra
 	root.SetArgs(env.Args)

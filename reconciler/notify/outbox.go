@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -294,6 +295,17 @@ func (o *Outbox) thin(ctx context.Context, name string, waiting []Event) ([]Even
 	return keep, nil
 }
 
+// attempt sends an event. A panic on the way is a try that failed: it takes neither the
+// other destinations nor the process with it.
+func attempt(ctx context.Context, to Notifier, e Event) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a fault of sluice, please report it: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return to.Notify(ctx, e)
+}
+
 // send sends one event that was not sent before, and records that it was.
 func (o *Outbox) send(ctx context.Context, d Destination, e Event, now time.Time) error {
 	done := journal.Batch{Delete: []journal.Key{queued(d.Name, e).Key}}
@@ -307,7 +319,7 @@ func (o *Outbox) send(ctx context.Context, d Destination, e Event, now time.Time
 	}
 	var refused *Refused
 	limited, cancel := context.WithTimeout(ctx, sendTimeout)
-	err = d.Notifier.Notify(limited, e)
+	err = attempt(limited, d.Notifier, e)
 	cancel()
 	if err != nil && !errors.As(err, &refused) {
 		o.failed(d.Name, err, now)

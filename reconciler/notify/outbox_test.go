@@ -390,3 +390,20 @@ func TestADestinationHearsOfWhatItAskedFor(t *testing.T) {
 	require.Equal(t, []string{"rollout.parked", "drift.found"}, one.titles())
 	require.True(t, slices.IsSortedFunc(all.heard, func(a, b notify.Event) int { return a.At.Compare(b.At) }))
 }
+
+// A panic on the way to one place is a try that failed: the others hear, and it is tried again.
+func TestAPanicOnTheWayToOnePlaceIsAFailedTry(t *testing.T) {
+	broken := &receiver{fail: func(n int) error {
+		if n == 1 {
+			panic("nil pointer")
+		}
+		return nil
+	}}
+	well := &receiver{}
+	w := newWorld(t, notify.Destination{Name: "broken", Notifier: broken}, notify.Destination{Name: "well", Notifier: well})
+	w.put(w.Enqueue(event("a", 0)))
+	require.ErrorContains(t, w.Deliver(t.Context(), start), "a fault of sluice, please report it: panic: nil pointer")
+	require.Equal(t, []string{"a"}, well.titles())
+	require.NoError(t, w.Deliver(t.Context(), start.Add(time.Hour)))
+	require.Equal(t, []string{"a"}, broken.titles())
+}

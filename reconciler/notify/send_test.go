@@ -214,3 +214,15 @@ func TestAStreamHasOneLineForEachEvent(t *testing.T) {
 	require.True(t, json.Valid([]byte(lines[0])))
 	require.Equal(t, "2026-03-01T12:00:00Z urgent rollout.parked [repository models · stack prod · endpoint chat<!channel> · commit 0123456789a… · rollout rol_1] parked <!here> @channel <https://evil.example|click> \uFFFD[31m\uFFFD: first second\uFFFD[0m (reminder 2)", lines[1])
 }
+
+// A sender that brings no client of its own posts all the same.
+func TestASenderWithoutAClientPosts(t *testing.T) {
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	heard := make(chan http.Header, 2)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard <- r.Header }))
+	defer s.Close()
+	require.NoError(t, (&notify.Webhook{URL: secret(s.URL)}).Notify(t.Context(), nasty))
+	require.NoError(t, (&notify.Slack{URL: secret(s.URL)}).Notify(t.Context(), nasty))
+	require.NotEmpty(t, (<-heard).Get("X-Sluice-Delivery"))
+	require.Equal(t, "application/json", (<-heard).Get("Content-Type"))
+}
