@@ -227,7 +227,7 @@ func (p *stackPass) anew(commit string) *runRecord {
 	}
 	run := p.runs[i]
 	p.runs = slices.Delete(p.runs, i, i+1)
-	run.By, run.Phase, run.Acted = "", Waiting, time.Time{}
+	run.By, run.Phase, run.Acted, run.TakenBack = "", Waiting, time.Time{}, false
 	return run
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
 
@@ -25,19 +26,12 @@ type askRecord struct {
 	Comment  int64
 	At       time.Time
 
-	Rollouts []string // that it acts on, settled at the first try
-	Sent     []string // of those, the ones to which it was sent
-	Reverses []reversal
+	Rollouts []string         // that it acts on, settled at the first try
+	Sent     []string         // of those, the ones to which it was sent
+	Way      *api.RolloutSpec // back, of a reverse
 	Answer   string
 	Ended    time.Time // zero until it was answered
 	Refused  string    // why not, when it was not done
-}
-
-// reversal is one rollout that is being taken back.
-type reversal struct {
-	Of  string // rollout
-	By  string // the reverse one, once it is made
-	Key string // idempotency key of its create
 }
 
 func askKey(k StackKey, id string) journal.Key {

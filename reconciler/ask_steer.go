@@ -11,17 +11,16 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
 
-// scope is the rollouts that an ask can mean: those under way of the runs that its pull
-// request brought, or of the stack.
-func (p *stackPass) scope(a *askRecord, want func(*runRecord, *runRollout) bool) []*runRollout {
+// scope is the rollouts under way that an ask can mean: of the runs that its pull request
+// brought, or of the stack.
+func (p *stackPass) scope(a *askRecord) []*runRollout {
 	var out []*runRollout
 	for _, run := range p.runs {
 		if a.Pull != 0 && !slices.Contains(run.Pulls, a.Pull) {
 			continue
 		}
 		for i := range run.Rollouts {
-			r := &run.Rollouts[i]
-			if want(run, r) && (a.Selector == "" || slices.Contains([]string{r.Endpoint, planning.BareName(r.Endpoint), r.Address, r.ID, p.k.String() + "/" + r.Endpoint}, a.Selector)) {
+			if r := &run.Rollouts[i]; r.Ended.IsZero() && p.means(a, r) {
 				out = append(out, r)
 			}
 		}
@@ -29,46 +28,34 @@ func (p *stackPass) scope(a *askRecord, want func(*runRecord, *runRollout) bool)
 	return out
 }
 
-// choose settles which rollouts an ask acts on, so that a retry after a crash acts on the
-// same ones.
-func (p *stackPass) choose(ctx context.Context, a *askRecord, want func(*runRecord, *runRollout) bool) ([]*runRollout, error) {
-	if err := p.widen(ctx, a); err != nil {
-		return nil, err
-	}
-	found := p.scope(a, want)
+// means reports whether an ask can mean a rollout, by what it was chosen to act on before or
+// by the name that was said.
+func (p *stackPass) means(a *askRecord, r *runRollout) bool {
 	if len(a.Rollouts) > 0 {
-		return slices.DeleteFunc(found, func(r *runRollout) bool { return !slices.Contains(a.Rollouts, r.ID) }), nil
+		return slices.Contains(a.Rollouts, r.ID)
 	}
-	if len(found) > 1 && a.Selector == "" && a.Verb != Cancel {
-		return nil, refusef("several rollouts are meant (%s); name one", joined(names(found)))
-	}
-	for _, r := range found {
-		a.Rollouts = append(a.Rollouts, r.ID)
-	}
-	if len(found) > 0 { // what is chosen stays chosen
-		err := p.ledger.write(ctx, journal.Batch{Put: []journal.Record{record(askKey(p.k, a.ID), *a)}})
-		return found, err
-	}
-	return nil, nil
+	return a.Selector == "" || slices.Contains(p.names(p.k.Stack, *r), a.Selector)
 }
 
-// widen takes in the newest runs that are over, since a rollout that is COMPLETED can
-// still be taken back.
-func (p *stackPass) widen(ctx context.Context, a *askRecord) error {
-	if a.Verb != Reverse {
-		return nil
+// choose settles which rollouts an ask acts on, so that a retry after a crash acts on the
+// same ones.
+func (p *stackPass) choose(ctx context.Context, a *askRecord) ([]*runRollout, error) {
+	found := p.scope(a)
+	if len(a.Rollouts) > 0 || len(found) == 0 {
+		return found, nil
 	}
-	for _, commit := range slices.Backward(p.s.Recent) {
-		run, err := read[runRecord](ctx, p.ledger, runKey(p.k, commit))
-		if err != nil {
-			return err
-		}
-		if a.Pull == 0 && len(run.Rollouts) > 0 || slices.Contains(run.Pulls, a.Pull) {
-			_, err := p.reopen(ctx, commit)
-			return err
-		}
+	if len(found) > 1 && a.Selector == "" && a.Verb != Cancel {
+		return nil, refusef("several rollouts are meant (%s); name one: %s", joined(names(found)), p.way(a.Verb, found[0].Endpoint))
 	}
-	return nil
+	return found, p.chosen(ctx, a, found...)
+}
+
+// chosen records what an ask acts on.
+func (p *stackPass) chosen(ctx context.Context, a *askRecord, rs ...*runRollout) error {
+	for _, r := range rs {
+		a.Rollouts = append(a.Rollouts, r.ID)
+	}
+	return p.ledger.write(ctx, journal.Batch{Put: []journal.Record{record(askKey(p.k, a.ID), *a)}})
 }
 
 func names(rs []*runRollout) []string {
@@ -79,12 +66,10 @@ func names(rs []*runRollout) []string {
 	return out
 }
 
-func underWay(_ *runRecord, r *runRollout) bool { return r.Ended.IsZero() }
-
 // steer sends resume, promote or cancel to rollouts that are under way. The rollout is
 // read before each, so that one whose answer was lost is not sent twice.
 func (p *stackPass) steer(ctx context.Context, a *askRecord) error {
-	chosen, err := p.choose(ctx, a, underWay)
+	chosen, err := p.choose(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (p *stackPass) holds(ctx context.Context, run *runRecord) ([]Wait, error) {
 // where there is none. Words are what the verb takes.
 func (p *stackPass) way(v Verb, words string) string {
 	if p.forge != nil {
-		if v == Override {
+		if v == Override || v == Reverse {
 			words += " because …"
 		}
 		return strings.TrimSpace(fmt.Sprintf("/sluice %s %s", v, words))
@@ -59,6 +59,8 @@ func (p *stackPass) way(v Verb, words string) string {
 		words += " --reason …"
 	case Retry:
 		words = "--endpoint " + words
+	case Reverse:
+		words = "--endpoint " + words + " --reason …"
 	default:
 	}
 	return strings.TrimSpace(fmt.Sprintf("sluice reconcile %s %s %s", command, p.k, words))

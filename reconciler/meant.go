@@ -86,13 +86,19 @@ func (f *follower) gather(out []meant, stack string, run runRecord) []meant {
 	for _, x := range run.Rollouts {
 		at := slices.IndexFunc(out, func(m meant) bool { return m.stack == stack && m.address == x.Address })
 		if at < 0 {
-			names := []string{x.Endpoint, stack + "/" + x.Endpoint, f.key(stack).String() + "/" + x.Endpoint, x.Address, stack, f.key(stack).String()}
-			if slug := f.live.slug(); slug != "" {
-				names = append(names, slug+"/"+x.Endpoint, stack+"/"+slug+"/"+x.Endpoint, f.key(stack).String()+"/"+slug+"/"+x.Endpoint)
-			}
-			out, at = append(out, meant{stack: stack, endpoint: x.Endpoint, address: x.Address, names: names}), len(out)
+			out, at = append(out, meant{stack: stack, endpoint: x.Endpoint, address: x.Address, names: append(f.names(stack, x), stack, f.key(stack).String())}), len(out)
 		}
 		out[at].names = append(out[at].names, x.ID)
+	}
+	return out
+}
+
+// names are what people call a rollout, the shortest first: its endpoint with and without
+// project, stack and repository before it, its address, its id.
+func (f *follower) names(stack string, r runRollout) []string {
+	out := []string{r.Endpoint, stack + "/" + r.Endpoint, f.key(stack).String() + "/" + r.Endpoint, r.Address, r.ID}
+	if slug := f.live.slug(); slug != "" {
+		out = append(out, slug+"/"+r.Endpoint, stack+"/"+slug+"/"+r.Endpoint, f.key(stack).String()+"/"+slug+"/"+r.Endpoint)
 	}
 	return out
 }

@@ -160,6 +160,8 @@ func (p *stackPass) endRuns() {
 		switch {
 		case run.By != "":
 			run.Phase = Superseded
+		case run.TakenBack:
+			run.Phase = Finished
 		case p.plan != nil && p.plan.done && run == p.current():
 			run.Phase = Finished
 			p.s.Settled, p.s.Done = run.Commit.ID, nil
@@ -182,9 +184,12 @@ func (p *stackPass) keep(run *runRecord) {
 	}
 }
 
-// retire keeps a run that is over, and tells its end.
+// retire keeps a run that is over, and tells its end, once.
 func (p *stackPass) retire(run *runRecord) {
 	p.keep(run)
+	if run.TakenBack {
+		return
+	}
 	outcome := "is done"
 	if run.Phase == Superseded {
 		outcome = "is over; " + short(run.By) + " has taken its place"

@@ -154,7 +154,8 @@ type runRecord struct {
 	Ended     time.Time
 	By        string // the commit that superseded it
 	Error     string
-	Mends     int // drifts that it has put right
+	Mends     int  // drifts that it has put right
+	TakenBack bool // it was over, and is open for a way back alone: nothing of it is applied again
 }
 
 // doneChange is a change that a run has made.

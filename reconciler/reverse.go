@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
@@ -15,14 +16,15 @@ import (
 // the split; then the same way is gone from its target to its source, step by step. It
 // takes several passes and holds nothing in between.
 func (p *stackPass) reverse(ctx context.Context, a *askRecord) error {
-	chosen, err := p.choose(ctx, a, func(_ *runRecord, r *runRollout) bool { return !r.Reverse && r.State != "DELETED" })
+	if p.remember(p.c.Name).plan == nil && p.tree != nil && p.gitErr == nil {
+		p.hasten() // how large the side is to be that is gone back to stands in Git: it is done after the plan
+		return nil
+	}
+	t, err := p.toTakeBack(ctx, a)
 	if err != nil {
 		return err
 	}
-	if len(chosen) != 1 {
-		return refusef("no rollout of %s can be taken back; name one that was submitted from Git", p.k)
-	}
-	r := chosen[0]
+	r := t.rollout()
 	live, err := p.engine.GetRollout(ctx, r.EndpointID, r.ID)
 	if err != nil {
 		return err
@@ -36,7 +38,7 @@ func (p *stackPass) reverse(ctx context.Context, a *askRecord) error {
 	if live.CurrentTrafficPercent != nil && *live.CurrentTrafficPercent == 0 {
 		return refusef("rollout %s serves nothing on its target: there is nothing to take back", r.ID)
 	}
-	made, err := p.takeBack(ctx, a, r, live)
+	made, err := p.takeBack(ctx, a, t, live)
 	if err != nil {
 		return err
 	}
@@ -45,10 +47,86 @@ func (p *stackPass) reverse(ctx context.Context, a *askRecord) error {
 	return nil
 }
 
+// taken is a rollout that is to be taken back, in its run. A run that is over is a copy:
+// nothing of it is changed before the way back is made.
+type taken struct {
+	run *runRecord
+	at  int
+}
+
+func (t taken) rollout() *runRollout { return &t.run.Rollouts[t.at] }
+
+// toTakeBack finds the rollout that an ask means among those that Git has submitted: of
+// one endpoint the one under way, else the one that ended last.
+func (p *stackPass) toTakeBack(ctx context.Context, a *askRecord) (taken, error) {
+	runs, err := p.known(ctx)
+	if err != nil {
+		return taken{}, err
+	}
+	best := map[string]taken{}
+	for _, run := range runs {
+		if a.Pull != 0 && !slices.Contains(run.Pulls, a.Pull) {
+			continue
+		}
+		for i := range run.Rollouts {
+			t, r := taken{run, i}, &run.Rollouts[i]
+			if r.Reverse || r.State == "DELETED" || !p.means(a, r) {
+				continue
+			}
+			if was, ok := best[r.EndpointID]; !ok || r.Ended.IsZero() || !was.rollout().Ended.IsZero() && r.Ended.After(was.rollout().Ended) {
+				best[r.EndpointID] = t
+			}
+		}
+	}
+	var found []*runRollout
+	for _, id := range sortedKeys(best) {
+		found = append(found, best[id].rollout())
+	}
+	switch len(found) {
+	case 0:
+		return taken{}, refusef("no rollout of %s can be taken back; name one that was submitted from Git", p.k)
+	case 1:
+	default:
+		return taken{}, refusef("several rollouts can be meant (%s); name one: %s", joined(names(found)), p.way(Reverse, found[0].Endpoint))
+	}
+	t := best[found[0].EndpointID]
+	if by := t.takenBackBy(); by != nil && len(a.Rollouts) == 0 {
+		return taken{}, refusef("rollout %s was taken back already, by %s, which is %s", found[0].ID, by.ID, by.State)
+	}
+	if len(a.Rollouts) == 0 {
+		return t, p.chosen(ctx, a, found[0])
+	}
+	return t, nil
+}
+
+// takenBackBy is the way back that is under way or at its end already; nil for none.
+func (t taken) takenBackBy() *runRollout {
+	for i := t.at + 1; i < len(t.run.Rollouts); i++ {
+		by := &t.run.Rollouts[i]
+		if by.Reverse && by.EndpointID == t.rollout().EndpointID && (by.Ended.IsZero() || by.State == "COMPLETED") {
+			return by
+		}
+	}
+	return nil
+}
+
+// known are the runs that are open and copies of those that were over last.
+func (p *stackPass) known(ctx context.Context) ([]*runRecord, error) {
+	var out []*runRecord
+	for _, commit := range p.s.Recent {
+		run, err := read[runRecord](ctx, p.ledger, runKey(p.k, commit))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &run)
+	}
+	return append(out, p.runs...), nil
+}
+
 // backwards is the spec of the way back. It has the strategy of the way there, those of
 // its steps that are still before it, and no gate: there is no healthy side to compare with.
-func backwards(spec api.RolloutSpec, live api.Rollout, carried int) api.RolloutSpec {
-	out := api.RolloutSpec{SourceDeploymentID: live.TargetDeploymentID, TargetDeploymentID: live.SourceDeploymentID}
+func backwards(spec api.RolloutSpec, live api.Rollout, carried int, final *int) api.RolloutSpec {
+	out := api.RolloutSpec{SourceDeploymentID: live.TargetDeploymentID, TargetDeploymentID: live.SourceDeploymentID, FinalTargetReplicas: final}
 	switch {
 	case spec.BlueGreen != nil:
 		out.BlueGreen = &api.BlueGreen{}
@@ -110,12 +188,17 @@ func specOf(live api.Rollout) api.RolloutSpec {
 }
 
 // takeBack makes and starts the reverse rollout, or takes in the one of an earlier try.
-func (p *stackPass) takeBack(ctx context.Context, a *askRecord, r *runRollout, live api.Rollout) (api.Rollout, error) {
-	carried, err := p.carried(ctx, live)
-	if err != nil {
-		return api.Rollout{}, err
+func (p *stackPass) takeBack(ctx context.Context, a *askRecord, t taken, live api.Rollout) (api.Rollout, error) {
+	r := t.rollout()
+	if a.Way == nil {
+		carried, err := p.carried(ctx, live)
+		if err != nil {
+			return api.Rollout{}, err
+		}
+		way := backwards(specOf(live), live, carried, p.sizeOfBefore(live))
+		a.Way = &way // it stays the same however far it has come when it is looked for again
 	}
-	spec := backwards(specOf(live), live, carried)
+	spec := *a.Way
 	digest := planning.DigestOf(spec)
 	made, ok, err := p.madeSince(ctx, r.EndpointID, spec, digest, live)
 	if err != nil {
@@ -133,7 +216,8 @@ func (p *stackPass) takeBack(ctx context.Context, a *askRecord, r *runRollout, l
 			spec.Sluice = nil
 		}
 		in := journal.Intent{ID: a.ID + " reverse " + r.ID + " " + token(), Repository: p.k.Repository, Stack: p.k.Stack, Address: r.Address, Verb: "create_rollout"}
-		err := p.ledger.intend(ctx, in, func(ctx context.Context) (journal.Batch, error) {
+		asked := journal.Batch{Put: []journal.Record{record(askKey(p.k, a.ID), *a)}}
+		err := p.ledger.intendWith(ctx, in, asked, func(ctx context.Context) (journal.Batch, error) {
 			var err error
 			made, err = p.engine.CreateRollout(ctx, r.EndpointID, spec, planning.IdempotencyKey(r.EndpointID, digest, a.ID))
 			return journal.Batch{}, err
@@ -150,10 +234,10 @@ func (p *stackPass) takeBack(ctx context.Context, a *askRecord, r *runRollout, l
 			return journal.Batch{}, err
 		})
 	}
-	if err == nil {
-		p.follow(a, r, made, digest)
+	if err != nil {
+		return made, err
 	}
-	return made, err
+	return made, p.follow(ctx, a, t, made, digest)
 }
 
 // madeSince finds a reverse rollout that an earlier try has made: of the same spec, and
@@ -170,20 +254,43 @@ func (p *stackPass) madeSince(ctx context.Context, endpoint string, spec api.Rol
 	return api.Rollout{}, false, nil
 }
 
-// follow makes the run watch the reverse rollout too.
-func (p *stackPass) follow(a *askRecord, of *runRollout, made api.Rollout, digest string) {
-	for _, run := range p.runs {
-		for i := range run.Rollouts {
-			if &run.Rollouts[i] != of {
-				continue
+// follow makes the run watch the reverse rollout too; one that was over is open again for it.
+func (p *stackPass) follow(ctx context.Context, a *askRecord, t taken, made api.Rollout, digest string) error {
+	over := !t.run.Ended.IsZero()
+	run, err := p.reopen(ctx, t.run.Commit.ID)
+	if err != nil || run == nil {
+		return err
+	}
+	run.TakenBack = run.TakenBack || over
+	of := &run.Rollouts[t.at]
+	of.Steered = append(of.Steered, steered{Verb: Reverse, Who: a.Who, Reason: a.Reason, At: p.now()})
+	back := runRollout{Address: of.Address, Endpoint: of.Endpoint, EndpointID: of.EndpointID, ID: made.ID, Spec: digest, Since: p.now(), Reverse: true}
+	back.see(made)
+	p.rollouts[made.ID] = made
+	text := fmt.Sprintf("%s: rollout %s takes %s back, asked by %s; live is now ahead of Git", back.Endpoint, made.ID, of.ID, inert(a.Who))
+	run.Rollouts = append(run.Rollouts, back)
+	p.say(run, back, "rollout.reversing", warning, text)
+	return nil
+}
+
+// sizeOfBefore is how large the side is to be at the end that is gone back to: as Git wants
+// it, and within that as large as the other side was to become in its place. Left to the
+// engine it would be both sides' count together, one candidate more at each way back. Nil
+// when neither is known.
+func (p *stackPass) sizeOfBefore(live api.Rollout) *int {
+	n := 0
+	if x := live.Sluice; x != nil && (x.Spec == nil || x.Spec.FinalTargetReplicas == nil) {
+		n = x.FinalTarget
+	}
+	if plan := p.remember(p.c.Name).plan; plan != nil {
+		for _, c := range plan.changes.List {
+			if d := c.Declared.Deployment; d != nil && c.ID == live.SourceDeploymentID && !d.MinReplicas.Unknown && !d.MaxReplicas.Unknown {
+				n = min(max(n, d.MinReplicas.Value), d.MaxReplicas.Value)
 			}
-			of.Steered = append(of.Steered, steered{Verb: Reverse, Who: a.Who, Reason: a.Reason, At: p.now()})
-			back := runRollout{Address: of.Address, Endpoint: of.Endpoint, EndpointID: of.EndpointID, ID: made.ID, Spec: digest, Since: p.now(), Reverse: true}
-			back.see(made)
-			p.rollouts[made.ID] = made
-			run.Rollouts = append(run.Rollouts, back)
-			p.say(run, back, "rollout.reversing", warning, fmt.Sprintf("%s: rollout %s takes %s back, asked by %s; live is now ahead of Git", back.Endpoint, made.ID, of.ID, inert(a.Who)))
-			return
 		}
 	}
+	if n < 1 {
+		return nil
+	}
+	return &n
 }

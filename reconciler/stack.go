@@ -135,7 +135,7 @@ func (p *stackPass) run(ctx context.Context) error {
 
 // current is the run that is applied, nil for none.
 func (p *stackPass) current() *runRecord {
-	if n := len(p.runs); n > 0 && p.runs[n-1].By == "" {
+	if n := len(p.runs); n > 0 && p.runs[n-1].By == "" && !p.runs[n-1].TakenBack {
 		return p.runs[n-1]
 	}
 	return nil

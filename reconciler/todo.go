@@ -139,7 +139,7 @@ func (p *stackPass) mending(ctx context.Context) (*runRecord, error) {
 		run = &runRecord{Commit: p.s.Commit, Files: p.s.Files, Began: p.now(), Arrived: []string{p.s.Commit.ID}}
 		p.runs = append(p.runs, run)
 	}
-	run.Mends++
+	run.Mends, run.TakenBack = run.Mends+1, false
 	run.Acted = time.Time{}
 	return run, nil
 }

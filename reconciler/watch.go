@@ -106,8 +106,8 @@ func (p *stackPass) tellMoment(ctx context.Context, run *runRecord, before runRo
 		who = p.actor(ctx, *r, live)
 	}
 	reason := reasonOf(live)
-	if n := len(r.Steered); n > 0 && who != "" { // the engine knows this process's key only
-		who, reason = r.Steered[n-1].Who, r.Steered[n-1].Reason
+	if by, ok := r.steeredTo(live.State); ok && who != "" { // the engine knows this process's key only
+		who, reason = by.Who, by.Reason
 	}
 	text := fmt.Sprintf("%s: rollout %s is %s", r.Endpoint, r.ID, render.Progress(live))
 	if who != "" {
@@ -127,6 +127,17 @@ func (p *stackPass) tellMoment(ctx context.Context, run *runRecord, before runRo
 	if live.State == engineclient.StateCanceled {
 		p.decide(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Cancel, Rollout: r.ID, Who: who, Reason: reason, At: r.Ended})
 	}
+}
+
+// steeredTo is who has brought a rollout to a state through this process: the newest word
+// about it, when that word leads there.
+func (r runRollout) steeredTo(state string) (steered, bool) {
+	if len(r.Steered) == 0 {
+		return steered{}, false
+	}
+	by := r.Steered[len(r.Steered)-1]
+	leads := map[string][]Verb{engineclient.StateCanceled: {Cancel, Reverse}, engineclient.StateRunning: {Resume, Promote}, engineclient.StateStabilizing: {Resume, Promote}, engineclient.StateCompleted: {Resume, Promote}}
+	return by, slices.Contains(leads[state], by.Verb)
 }
 
 func reasonOf(live api.Rollout) string {

@@ -1,0 +1,116 @@
+package reconciler
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
+)
+
+// parks pushes a canary whose candidate is slow, and waits for its park.
+func (w *stage) parks(git *memoryRemote, steps ...int) {
+	w.t.Helper()
+	git.push("main", fmt.Sprintf("canary %v", steps), map[string]string{"prod/main.tf": canaryHouse("chat", steps...)})
+	w.until("it runs", 20*time.Minute, w.phase(RollingOut))
+	w.meter.value[w.deploymentID("chat", "candidate")] = 400
+	w.until("it is parked", 2*time.Hour, w.phase(Parked))
+}
+
+// isOver waits for the newest rollout to be in an end state and the stack to know it.
+func (w *stage) isOver(state string) {
+	w.t.Helper()
+	w.until("it is "+state, 5*time.Hour, func() bool {
+		all := w.all("chat")
+		return all[len(all)-1].State == state && w.stack("models", "prod").Phase == Ahead
+	})
+}
+
+// One canary after the other fails and is taken back: the side that serves is as large as
+// Git has it each time, and no candidate is left on it.
+func TestCanariesThatAreTakenBackLeaveTheSourceAsLargeAsItWas(t *testing.T) {
+	w, git, _ := reviewed(t)
+	for n, first := range []int{10, 20, 30} {
+		w.parks(git, first, 100)
+		w.ask("writer", "reverse", fmt.Sprintf(`{"id":"%d","reason":"slow"}`, n), http.StatusAccepted)
+		w.isOver(engineclient.StateCompleted)
+		require.Len(t, w.all("chat"), 2*(n+1))
+		require.True(t, w.serves("chat", "stable", 2), "%+v", w.endpoint("chat").Deployments)
+		require.True(t, w.serves("chat", "candidate", 0))
+	}
+}
+
+// Where an endpoint has had a rollout before, a word about it means the one under way, by
+// each of its names and by none.
+func TestAReverseMeansTheRolloutThatIsUnderWay(t *testing.T) {
+	for _, selector := range []string{"", "chat", "prod/chat", "models/prod/chat", "acme/chat", "sluice_rollout.r"} {
+		t.Run(selector, func(t *testing.T) {
+			w, git, _ := reviewed(t)
+			w.parks(git, 10, 100)
+			ep, first := w.endpoint("chat"), w.all("chat")[0]
+			_, err := w.person("bob").CancelRollout(t.Context(), ep.ID, first.ID, api.Control{Reason: "enough"})
+			require.NoError(t, err)
+			w.isOver(engineclient.StateCanceled)
+			w.parks(git, 20, 100)
+			second := w.all("chat")[1]
+			w.ask("writer", "reverse", fmt.Sprintf(`{"id":"a","selector":%q,"reason":"slow"}`, selector), http.StatusAccepted)
+			w.isOver(engineclient.StateCompleted)
+			all := w.all("chat")
+			require.Len(t, all, 3)
+			require.Equal(t, engineclient.StateCanceled, all[1].State)
+			require.Contains(t, all[2].Sluice.Origin, "reverse of "+second.ID)
+			waits := w.stack("models", "prod").Waits
+			require.Len(t, waits, 1)
+			require.Contains(t, waits[0].What, second.ID+" was taken back by writer")
+		})
+	}
+}
+
+// What was taken back is not taken back a second time, and a word that is refused changes
+// nothing of what is told about runs that are over.
+func TestAReverseThatIsRefusedLeavesTheRunsAsTheyAre(t *testing.T) {
+	w, git, _ := reviewed(t)
+	w.parks(git, 10, 100)
+	w.ask("writer", "reverse", `{"id":"a","reason":"slow"}`, http.StatusAccepted)
+	w.isOver(engineclient.StateCompleted)
+	git.push("main", "on the way to another one", map[string]string{"prod/main.tf": canaryHouse("chat")})
+	w.until("the newer commit is in step", 10*time.Minute, w.phase(InStep))
+	w.passes(2*time.Minute, time.Minute)
+	before := w.stack("models", "prod")
+	lines, err := w.r.History(t.Context(), journal.Query{Most: 1000})
+	require.NoError(t, err)
+	first, back := w.all("chat")[0].ID, w.all("chat")[1].ID
+
+	w.ask("writer", "reverse", `{"id":"b","reason":"once more"}`, http.StatusAccepted)
+	w.passes(5*time.Minute, time.Minute)
+	after := w.stack("models", "prod")
+	require.Equal(t, before, after)
+	now, err := w.r.History(t.Context(), journal.Query{Most: 1000})
+	require.NoError(t, err)
+	require.Len(t, now, len(lines)+1)
+	require.Contains(t, now[0].Text, fmt.Sprintf("refused: rollout %s was taken back already, by %s, which is COMPLETED", first, back))
+}
+
+// Who ended a rollout is who did it, also where somebody else has steered it before.
+func TestACancelIsTheirsWhoSentIt(t *testing.T) {
+	w, git, _ := reviewed(t)
+	w.parks(git, 10, 100)
+	w.ask("writer", "resume", `{"id":"a"}`, http.StatusAccepted)
+	require.NoError(t, w.pass())
+	w.advance(time.Minute)
+	w.until("it parks again", time.Hour, w.phase(Parked))
+	_, err := w.person("bob").CancelRollout(t.Context(), w.endpoint("chat").ID, w.all("chat")[0].ID, api.Control{Reason: "enough"})
+	require.NoError(t, err)
+	w.isOver(engineclient.StateCanceled)
+	require.Contains(t, w.stack("models", "prod").Waits[0].What, "was canceled by bob")
+	lines, err := w.r.History(t.Context(), journal.Query{Most: 1000, Kind: "rollout.canceled"})
+	require.NoError(t, err)
+	require.Len(t, lines, 1)
+	require.True(t, strings.HasSuffix(lines[0].Text, ", by bob"), lines[0].Text)
+}
