@@ -13,7 +13,7 @@ import (
 // proven are the scenarios of faults that users of such systems have met, by their row,
 // and the tests that play them here: in this package, or in the one that is named.
 var proven = map[string]string{
-	"C3":  "TestACancelledRolloutIsNotStartedAgainByItself TestACancelIsRespectedByAJournalThatHasJustBegun",
+	"C3":  "TestACanceledRolloutIsNotStartedAgainByItself TestACancelIsRespectedByAJournalThatHasJustBegun",
 	"C5":  "TestAParkOfNineDaysIsToldOnce TestAParkIsRemindedOfAtTheConfiguredInterval notify.TestC5NineDaysParkedAreOneReportAndTheReminders",
 	"C11": "TestTheNextCommitStartsAfterACancel TestAParkIsRemindedOfAtTheConfiguredInterval",
 	"E1":  "TestAFrozenReconcilerWritesNothingWhenItGoesOn TestWhatFreezesAtAnyBoundaryWritesNothingWhenItThaws",

@@ -58,7 +58,7 @@ func (w *stage) phase(want Phase) func() bool {
 
 // C3: a rollout that a person has canceled is not started again by itself, only for a new
 // spec or on a person's word.
-func TestACancelledRolloutIsNotStartedAgainByItself(t *testing.T) {
+func TestACanceledRolloutIsNotStartedAgainByItself(t *testing.T) {
 	w, git := canary(t, 10, 100)
 	r := w.all("chat")[0]
 	_, err := w.person("ana").CancelRollout(t.Context(), r.EndpointID, r.ID, api.Control{Reason: "p95 looks wrong"})

@@ -99,8 +99,8 @@ func TestAPrunedDeploymentIsFollowedUntilItIsGone(t *testing.T) {
 	})
 }
 
-// Cancelled, another one canceled, and back to the first: it does not start by itself.
-func TestTwoCancelledSpecsAreBothRemembered(t *testing.T) {
+// Canceled, another one canceled, and back to the first: it does not start by itself.
+func TestTwoCanceledSpecsAreBothRemembered(t *testing.T) {
 	w, git := canary(t, 10, 100)
 	cancel := func() {
 		all := w.all("chat")

@@ -154,7 +154,7 @@ func TestThirtyPushesAreOneComment(t *testing.T) {
 
 // A parked rollout is canceled by a comment of somebody who may, taken back by another,
 // and the comment ends with the receipt.
-func TestAParkIsCancelledAndTakenBackByComments(t *testing.T) {
+func TestAParkIsCanceledAndTakenBackByComments(t *testing.T) {
 	w, git, f := reviewed(t)
 	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
 	require.NoError(t, w.pass())
@@ -459,7 +459,7 @@ func TestAForkIsPlannedWhenSomebodyVouchesForIt(t *testing.T) {
 }
 
 // What a person has canceled starts again when a person says so: as a new rollout, once.
-func TestACancelledRolloutIsAllowedAgain(t *testing.T) {
+func TestACanceledRolloutIsAllowedAgain(t *testing.T) {
 	w, _, f := rollingOut(t)
 	f.Say(1, "ann", "/sluice cancel the wrong week")
 	w.r.followers[0].lookSoon() // before anything has moved: a split that is frozen at 10 % refuses a first step of 10 %

@@ -42,7 +42,7 @@ func TestReconcileAPullRequestFromPlanToReceipt(t *testing.T) {
 			s.serves()
 			s.isDeniedAndMended()
 			s.parks()
-			s.isCancelledByWhoMay()
+			s.isCanceledByWhoMay()
 			s.isTakenBack()
 			s.leavesItsReceipt()
 		})
@@ -145,8 +145,8 @@ func (s *story) parks() {
 	require.True(s.w.t, assertSoon(soon, func() bool { return slices.Contains(s.ears.heard(), "rollout.parked") }), "%v", s.ears.heard())
 }
 
-// isCancelledByWhoMay: zoe may read the repository, ann may write.
-func (s *story) isCancelledByWhoMay() {
+// isCanceledByWhoMay: zoe may read the repository, ann may write.
+func (s *story) isCanceledByWhoMay() {
 	t := s.w.t
 	s.mallory = s.w.forge.Say(s.pull.number, "zoe", "/sluice cancel because I say so")
 	s.signed(s.mallory, forge.Denied)
