@@ -211,7 +211,7 @@ func (p *stackPass) begin(ctx context.Context) (bool, error) {
 	p.runs = append(p.runs, run)
 	p.tell(&p.batch, happening{
 		Key: []string{tree.Commit.ID, p.k.Stack}, Kind: "run.began", Stack: p.k.Stack, Commit: tree.Commit.ID, Severity: info,
-		Text: fmt.Sprintf("%s: commit %s is planned: %s", p.k, short(tree.Commit.ID), inert(tree.Commit.Subject)),
+		Text: fmt.Sprintf("%s: commit %s is taken up: %s", p.k, short(tree.Commit.ID), inert(tree.Commit.Subject)),
 	})
 	return true, nil
 }

@@ -65,12 +65,16 @@ func (p *stackPass) doAsks(ctx context.Context) error {
 func (p *stackPass) answer(a *askRecord, done, refused string) {
 	a.Ended, a.Answer, a.Refused = p.now(), done, refused
 	text, severity := done, info
+	why := ""
+	if a.Reason != "" {
+		why = ", since: " + inert(a.Reason)
+	}
 	if refused != "" {
 		text, severity = "refused: "+refused, warning
 	}
 	p.tell(&p.batch, happening{
 		Key: []string{a.ID}, Kind: "asked." + string(a.Verb), Stack: p.k.Stack, Severity: severity,
-		Text: fmt.Sprintf("%s: %s asked by %s (%s): %s", p.k, a.Verb, inert(a.Who), a.Via, text),
+		Text: fmt.Sprintf("%s: %s asked by %s (%s)%s: %s", p.k, a.Verb, inert(a.Who), a.Via, why, text),
 	})
 }
 
@@ -90,6 +94,9 @@ func (p *stackPass) do(ctx context.Context, a *askRecord) error {
 		p.s.Suspended = &suspension{Who: a.Who, Reason: a.Reason, At: a.At}
 		p.answer(a, "suspended: nothing is started, and what runs is watched on. Go on with: "+p.way(Continue, ""), "")
 	case Continue:
+		if p.s.Suspended == nil {
+			return refusef("%s is not suspended", p.k)
+		}
 		p.s.Suspended = nil
 		p.answer(a, "the suspension is over", "")
 	case Replan:

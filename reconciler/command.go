@@ -69,7 +69,7 @@ var usages = []usage{
 	{verb: Approve, takes: takesDigest, example: "/sluice approve 2b269423920f", effect: "lets the plan of this digest be applied"},
 	{verb: Override, takes: takesRule, reason: reasonNeeded, example: "/sluice override first_step because it was rehearsed", effect: "lifts a denial of a policy"},
 	{verb: Retry, example: "/sluice retry prod/chat", effect: "lets a rollout that a person canceled start again"},
-	{verb: Suspend, example: "/sluice suspend prod/chat until Monday", effect: "starts nothing more; what runs goes on"},
+	{verb: Suspend, example: "/sluice suspend prod/chat because of the audit", effect: "starts nothing more until somebody continues; what runs goes on"},
 	{verb: Continue, example: "/sluice continue prod/chat", effect: "ends a suspension"},
 	{verb: Replan, example: "/sluice plan", effect: "plans again"},
 	{verb: Help, takes: takesNothing, example: "/sluice help", effect: "tells these commands"},

@@ -23,7 +23,7 @@ func (d *decoder) decode(top *scope) Config {
 	if s := top.one("http"); s != nil {
 		c.HTTP.Listen = s.text("listen")
 		for _, k := range s.blocks("key") {
-			roles := map[string]forge.Role{"read": forge.Read, "write": forge.Write, "admin": forge.Admin}
+			roles := map[string]forge.Role{"read": forge.Read, "write": forge.Write, "maintain": forge.Maintain, "admin": forge.Admin}
 			c.HTTP.Keys = append(c.HTTP.Keys, KeyConfig{Name: k.label, Secret: k.secret("secret"), Role: roles[choice[string](k, "role")]})
 		}
 	}

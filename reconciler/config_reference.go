@@ -81,7 +81,7 @@ var Reference = []Block{
 	}},
 	{Path: "http.key", Label: "name", Doc: "Somebody who may use the door.", Attributes: []Attribute{
 		{Name: "secret", Type: SecretType, Doc: "the key; required"},
-		{Name: "role", Type: TextType, Default: "read", Choices: []string{"read", "write", "admin"}, Doc: "read sees, write also suspends and reconciles now, admin also approves and overrides"},
+		{Name: "role", Type: TextType, Default: "read", Choices: []string{"read", "write", "maintain", "admin"}, Doc: "what it may, as the permissions say of a user with that role: without any read sees and hastens passes, write also resumes, cancels and reverses, maintain also promotes, approves, overrides, retries and suspends"},
 	}},
 	{Path: "repository", Label: "name", Doc: "A repository that is followed.", Attributes: []Attribute{
 		{Name: "url", Type: TextType, Doc: "https://…, ssh://… or user@host:path; required"},

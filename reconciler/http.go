@@ -1,10 +1,12 @@
 package reconciler
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,11 +39,7 @@ func (r *Reconciler) Handler() http.Handler {
 // ready tells whether this process writes and its passes go well.
 func (r *Reconciler) ready(w http.ResponseWriter, req *http.Request) {
 	if err := r.ledger.mayWrite(); err != nil {
-		text := "standing by"
-		if lease, err := r.ledger.Holder(req.Context()); err == nil && lease.Holder.ID != r.ledger.who.ID {
-			text += ": " + (&journal.Held{By: lease}).Error()
-		}
-		http.Error(w, text, http.StatusServiceUnavailable)
+		http.Error(w, r.standingBy(req.Context()), http.StatusServiceUnavailable)
 		return
 	}
 	for _, f := range r.followers {
@@ -51,6 +49,15 @@ func (r *Reconciler) ready(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	_, _ = io.WriteString(w, "ok\n")
+}
+
+// standingBy says that this process does not write, and who does.
+func (r *Reconciler) standingBy(ctx context.Context) string {
+	text := "standing by"
+	if lease, err := r.ledger.Holder(ctx); err == nil && lease.Holder.ID != r.ledger.who.ID {
+		text += ": " + (&journal.Held{By: lease}).Error()
+	}
+	return text
 }
 
 func orElse(s, other string) string {
@@ -102,7 +109,33 @@ func (r *Reconciler) serveHistory(w http.ResponseWriter, req *http.Request, _ ca
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
+	if q.Repository != "" && len(lines) == 0 && !slices.Contains(r.names(), q.Repository) {
+		refuse(w, http.StatusNotFound, fmt.Sprintf("no repository is named %q, now or in the history; there are: %s", q.Repository, joined(r.names())))
+		return
+	}
+	if q.Stack != "" && len(lines) == 0 && !r.hasStack(q.Repository, q.Stack) {
+		refuse(w, http.StatusNotFound, fmt.Sprintf("no stack is named %q, now or in the history; there are: %s", q.Stack, clip(joined(r.stacks()), 1000)))
+		return
+	}
 	answerJSON(w, http.StatusOK, lines)
+}
+
+// hasStack reports whether a repository, or any when it is empty, has a stack of a name.
+func (r *Reconciler) hasStack(repository, stack string) bool {
+	return slices.ContainsFunc(r.followers, func(f *follower) bool {
+		return (repository == "" || f.config.Name == repository) && slices.ContainsFunc(f.config.Stacks, func(c StackConfig) bool { return c.Name == stack })
+	})
+}
+
+// stacks are the names of all that are followed.
+func (r *Reconciler) stacks() []string {
+	var out []string
+	for _, f := range r.followers {
+		for _, c := range f.config.Stacks {
+			out = append(out, f.key(c.Name).String())
+		}
+	}
+	return out
 }
 
 // find is the follower and the stack that a path names.
@@ -123,13 +156,7 @@ func (r *Reconciler) find(req *http.Request) (*follower, StackConfig, bool) {
 // noStack tells which stacks there are.
 func (r *Reconciler) noStack(w http.ResponseWriter, req *http.Request) {
 	k := StackKey{req.PathValue("repository"), req.PathValue("stack")}
-	var there []string
-	for _, f := range r.followers {
-		for _, c := range f.config.Stacks {
-			there = append(there, f.key(c.Name).String())
-		}
-	}
-	refuse(w, http.StatusNotFound, fmt.Sprintf("no stack is named %q; there are: %s", k, clip(joined(there), 1000)))
+	refuse(w, http.StatusNotFound, fmt.Sprintf("no stack is named %q; there are: %s", k, clip(joined(r.stacks()), 1000)))
 }
 
 // names are those of the repositories that are followed.

@@ -94,7 +94,7 @@ func (r *Reconciler) takeAsk(w http.ResponseWriter, req *http.Request, who calle
 		return
 	}
 	if err := r.ledger.mayWrite(); err != nil {
-		refuse(w, http.StatusServiceUnavailable, "this process stands by; ask the one that holds the lease")
+		refuse(w, http.StatusServiceUnavailable, "this process is "+r.standingBy(req.Context())+"; ask that one")
 		return
 	}
 	if body.ID == "" {
@@ -157,6 +157,10 @@ func (r *Reconciler) reconcileNow(w http.ResponseWriter, req *http.Request, who 
 		allowed, err := f.permissions().Allows(req.Context(), Person{Name: who.name, Door: ByKey}, Replan, KeyRank(who.role))
 		if err != nil || !allowed.OK {
 			refuse(w, http.StatusForbidden, orElse(allowed.Why, "it cannot be found out what this key may"))
+			return
+		}
+		if err := r.ledger.mayWrite(); err != nil {
+			refuse(w, http.StatusServiceUnavailable, "this process is "+r.standingBy(req.Context())+"; ask that one")
 			return
 		}
 		f.hasten()

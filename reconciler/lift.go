@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
@@ -65,7 +66,7 @@ func (r *Reconciler) stackJudged(k StackKey) []judgement {
 // mayLift decides whether somebody may lift a rule's denials: every one that the word
 // would lift, since policies may have rules of the same name.
 func (f *follower) mayLift(ctx context.Context, judged []judgement, rule string, who Person, ranks Ranks) (Allowed, error) {
-	out := Allowed{Why: fmt.Sprintf("No rule named %s denies the plan that stands now.", render.Inert(rule))}
+	out := Allowed{Why: fmt.Sprintf("No rule named %s denies the plan that stands now; %s.", render.Inert(rule), denying(judged))}
 	for _, j := range judged {
 		for _, remark := range j.verdict.Remarks {
 			if remark.Severity != policy.Deny || remark.Rule != rule {
@@ -93,5 +94,30 @@ func (j judgement) mayLift(ctx context.Context, remark policy.Remark, who Person
 			return allowed, err
 		}
 	}
-	return Allowed{Why: fmt.Sprintf("%s may not lift rule %s: that takes %s.", who.Name, rule, joined(remark.Override))}, nil
+	return Allowed{Why: fmt.Sprintf("%s may not lift rule %s: that takes %s.", who.called(), rule, j.lifters(who, remark))}, nil
+}
+
+// lifters names who may lift a denial, and at the person's door what that takes.
+func (j judgement) lifters(who Person, remark policy.Remark) string {
+	var parts []string
+	for _, name := range remark.Override {
+		parts = append(parts, fmt.Sprintf("%s (%s)", render.Inert(name), who.takes(j.by.Overriders[name])))
+	}
+	return joined(parts)
+}
+
+// denying names the rules that deny.
+func denying(judged []judgement) string {
+	var rules []string
+	for _, j := range judged {
+		for _, remark := range j.verdict.Remarks {
+			if remark.Severity == policy.Deny && remark.Rule != "" && !slices.Contains(rules, remark.Rule) {
+				rules = append(rules, remark.Rule)
+			}
+		}
+	}
+	if len(rules) == 0 {
+		return "nothing denies it"
+	}
+	return "it is denied by " + render.Inert(joined(rules))
 }

@@ -37,9 +37,9 @@ func (p *stackPass) remind(ctx context.Context) error {
 
 // parkEvent is the event of a park, as it was told first.
 func (p *stackPass) parkEvent(run *runRecord, r runRollout) notify.Event {
-	title := fmt.Sprintf("%s: rollout %s is still parked: %s", r.Endpoint, r.ID, r.Category)
+	text := r.Endpoint + ": " + p.parkText(run, r, "is still parked")
 	return notify.Event{
 		Key: append([]string{kindParked}, momentKey(run, r)...), Kind: kindParked, At: r.Since,
-		Repository: p.k.Repository, Stack: p.k.Stack, Endpoint: r.Endpoint, Commit: run.Commit.ID, RolloutID: r.ID, Severity: notify.Urgent, Title: title, Text: title + ". The split stays as it is until somebody decides: " + p.choices(run, r), URL: p.talk(run),
+		Repository: p.k.Repository, Stack: p.k.Stack, Endpoint: r.Endpoint, Commit: run.Commit.ID, RolloutID: r.ID, Severity: notify.Urgent, Title: title(text), Text: text, URL: p.talk(run),
 	}
 }

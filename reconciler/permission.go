@@ -89,7 +89,27 @@ func (p Permissions) Allows(ctx context.Context, who Person, v Verb, ranks Ranks
 	if ok.OK {
 		return ok, nil
 	}
-	return Allowed{Why: fmt.Sprintf("%s may not %s: it takes %s", who.Name, v, Grantees(grants))}, nil
+	return Allowed{Why: fmt.Sprintf("%s may not %s: it takes %s", who.called(), v, who.takes(grants))}, nil
+}
+
+// called is a person by name, and a key as one.
+func (p Person) called() string {
+	if p.Door == ByKey {
+		return "key " + p.Name
+	}
+	return p.Name
+}
+
+// takes names whom some grants let in at the person's door: no user and no team is a key.
+func (p Person) takes(grants []Grant) string {
+	if p.Door != ByKey {
+		return Grantees(grants)
+	}
+	roles := slices.DeleteFunc(slices.Clone(grants), func(g Grant) bool { return g.Role == forge.None })
+	if len(roles) == 0 {
+		return "somebody at the forge, and no key"
+	}
+	return "a key with " + Grantees(roles)
 }
 
 // Granted reports whether one of some grants lets a person in: those that need no

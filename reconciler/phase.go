@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
@@ -64,13 +65,13 @@ func (p *stackPass) where(err error) (Phase, []Wait) {
 	for _, run := range p.runs {
 		for _, r := range run.Rollouts {
 			if r.Category != "" && r.Ended.IsZero() {
-				return Parked, append([]Wait{{For: ForPerson, What: fmt.Sprintf("rollout %s of %s is parked: %s. Decide: %s", r.ID, r.Endpoint, r.Category, p.choices(run, r))}}, waits...)
+				return Parked, append([]Wait{{For: ForPerson, What: p.parkText(run, r, "is parked")}}, waits...)
 			}
 		}
 	}
 	switch {
 	case p.plan != nil && p.plan.diags.HasErrors():
-		return Invalid, []Wait{{For: ForPerson, What: firstError(p.plan.diags)}}
+		return Invalid, []Wait{{For: ForPerson, What: p.mistakes()}}
 	case err != nil:
 		return Failed, []Wait{{For: ForEngine, What: p.s.Error}}
 	case p.s.UnderWay > 0:
@@ -87,6 +88,20 @@ func (p *stackPass) where(err error) (Phase, []Wait) {
 		return Ahead, p.aheadOf()
 	}
 	return InStep, nil
+}
+
+// mistakes are the first of the errors of a folder, and where the others are shown.
+func (p *stackPass) mistakes() string {
+	text, n := firstError(p.plan.diags), 0
+	for _, d := range p.plan.diags {
+		if d.Severity == declaration.Error {
+			n++
+		}
+	}
+	if n > 1 {
+		text += fmt.Sprintf(" (and %s; sluice reconcile diff %s shows all)", planning.Count(n-1, "more error"), p.k)
+	}
+	return text
 }
 
 // unread says why no commit of a stack was read yet.
@@ -192,7 +207,11 @@ func (p *stackPass) retire(run *runRecord) {
 	}
 	outcome := "is done"
 	if run.Phase == Superseded {
-		outcome = "is over; " + short(run.By) + " has taken its place"
+		by := run.By
+		if p.s.Commit.ID != run.Commit.ID { // which may be newer than the one that came first
+			by = p.s.Commit.ID
+		}
+		outcome = "is over; " + short(by) + " has taken its place"
 	}
 	p.tell(&p.batch, happening{
 		Key: []string{run.Commit.ID, p.k.Stack, string(run.Phase)}, Kind: "run." + strings.ReplaceAll(string(run.Phase), " ", "_"), Stack: p.k.Stack, Commit: run.Commit.ID,

@@ -177,6 +177,7 @@ type runRollout struct {
 	Percent    int
 	Phase      string
 	Category   string
+	Why        string    // it is parked, and what the engine does about it
 	Since      time.Time // of the state
 	Steered    []steered
 	Ended      time.Time

@@ -27,6 +27,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	r.log.Info("this process writes", "process", r.ledger.who.PID, "host", r.ledger.who.Host, "instance", r.instance)
 	run, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var work sync.WaitGroup

@@ -25,7 +25,8 @@ type HolderStatus struct {
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`
 	Renewed time.Time `json:"renewed"`
-	Mine    bool      `json:"mine"` // it is the process that answers
+	Expires time.Time `json:"expires"` // unless it is renewed
+	Mine    bool      `json:"mine"`    // it is the process that answers
 }
 
 // RepositoryStatus is one followed repository.
@@ -56,7 +57,7 @@ type StackStatus struct {
 	Settled   string          `json:"settled,omitempty"` // newest commit that is in step
 	Newest    string          `json:"newest,omitempty"`  // that the ref was seen at
 	Queue     []string        `json:"queue,omitempty"`
-	Skipped   []string        `json:"skipped,omitempty"` // commits that were overtaken, newest last
+	Skipped   []string        `json:"skipped,omitempty"` // commits that this one has overtaken, newest last
 	Suspended string          `json:"suspended,omitempty"`
 	Error     string          `json:"error,omitempty"`
 	Drift     []driftLine     `json:"drift,omitempty"`
@@ -86,7 +87,7 @@ func (r *Reconciler) Status(ctx context.Context) (Status, error) {
 	lease, err := r.ledger.Holder(ctx)
 	if err == nil {
 		h := lease.Holder
-		out.Holder = &HolderStatus{ID: h.ID, Host: h.Host, PID: h.PID, Since: h.Since, Renewed: lease.Renewed, Mine: h.ID == r.ledger.who.ID}
+		out.Holder = &HolderStatus{ID: h.ID, Host: h.Host, PID: h.PID, Since: h.Since, Renewed: lease.Renewed, Expires: lease.Expires, Mine: h.ID == r.ledger.who.ID}
 	}
 	for _, f := range r.followers {
 		s, err := f.status(ctx)
@@ -142,29 +143,46 @@ func (f *follower) stackStatus(ctx context.Context, c StackConfig) (StackStatus,
 		out.Phase = "not seen yet"
 	}
 	for _, k := range s.Skipped {
-		out.Skipped = append(out.Skipped, k.Commit.ID)
+		if k.By == s.Commit.ID {
+			out.Skipped = append(out.Skipped, k.Commit.ID)
+		}
 	}
 	if s.Suspended != nil {
 		out.Suspended = render.Inert(s.Suspended.Who + ": " + s.Suspended.Reason)
 	}
-	commits := slices.Clone(s.Open)
-	if len(commits) == 0 && len(s.Recent) > 0 {
-		commits = s.Recent[len(s.Recent)-1:]
-	}
-	for _, commit := range commits {
-		run, err := read[runRecord](ctx, f.ledger, runKey(k, commit))
-		if err != nil {
+	for _, commit := range s.Open {
+		if err := f.addRun(ctx, k, commit, &out); err != nil {
 			return out, err
 		}
-		out.Plan = run.Digest
-		for _, r := range run.Rollouts {
-			out.Rollouts = append(out.Rollouts, RolloutStatus{
-				Endpoint: r.Endpoint, ID: r.ID, Address: r.Address, Commit: commit, State: r.State, Step: r.Step + 1, Percent: r.Percent,
-				Phase: r.Phase, Category: r.Category, Since: r.Since, Reverse: r.Reverse,
-			})
+	}
+	for _, commit := range slices.Backward(s.Recent) { // what was run last is shown until something newer is
+		if len(out.Rollouts) > 0 || len(s.Open) == 0 && out.Plan != "" {
+			break
+		}
+		if err := f.addRun(ctx, k, commit, &out); err != nil {
+			return out, err
 		}
 	}
 	return out, nil
+}
+
+// addRun adds a run's rollouts to the status of its stack, and the digest of its plan when
+// there is none yet.
+func (f *follower) addRun(ctx context.Context, k StackKey, commit string, out *StackStatus) error {
+	run, err := read[runRecord](ctx, f.ledger, runKey(k, commit))
+	if err != nil {
+		return err
+	}
+	if out.Plan == "" || run.Ended.IsZero() {
+		out.Plan = run.Digest
+	}
+	for _, r := range run.Rollouts {
+		out.Rollouts = append(out.Rollouts, RolloutStatus{
+			Endpoint: r.Endpoint, ID: r.ID, Address: r.Address, Commit: commit, State: r.State, Step: r.Step + 1, Percent: r.Percent,
+			Phase: r.Phase, Category: r.Category, Since: r.Since, Reverse: r.Reverse,
+		})
+	}
+	return nil
 }
 
 // HistoryLine is one line of history for people and machines.

@@ -18,7 +18,7 @@ var glyphs = map[Phase]string{InStep: "✓", Waiting: "…", Applying: "●", Ro
 // and each rollout, and below it what it waits for and how to go on.
 func (s Status) Render(w io.Writer, o render.Options) error {
 	if h := s.Holder; h != nil && !h.Mine {
-		if err := render.Line(w, fmt.Sprintf("standing by: process %d on %s writes, since %s\n", h.PID, render.Inert(h.Host), stamp(h.Since)), o); err != nil {
+		if err := render.Line(w, h.text(s.At)+"\n", o); err != nil {
 			return err
 		}
 	}
@@ -33,6 +33,16 @@ func (s Status) Render(w io.Writer, o render.Options) error {
 		}
 	}
 	return nil
+}
+
+// text says who writes while this process does not. One that has died is taken over from
+// when its lease ends.
+func (h HolderStatus) text(now time.Time) string {
+	text := fmt.Sprintf("standing by: process %d on %s writes, since %s", h.PID, render.Inert(h.Host), stamp(h.Since))
+	if left := h.Expires.Sub(now).Round(time.Second); left > 0 {
+		return text + fmt.Sprintf("; its lease ends in %s unless it renews it", planning.Span(left))
+	}
+	return text + "; its lease has ended"
 }
 
 func (r RepositoryStatus) render(w io.Writer, o render.Options) error {
@@ -84,11 +94,23 @@ func (k StackStatus) lines(now time.Time) []string {
 			out = append(out, "      waits: "+wait.What)
 		}
 	}
+	if n := len(k.Skipped); n > 0 && k.Phase != InStep {
+		out = append(out, fmt.Sprintf("      overtaken, and not run for themselves: %s", joined(shorts(k.Skipped))))
+	}
 	if n := len(k.Queue); n > 0 {
 		out = append(out, "      "+planning.Count(n, "commit")+" in the queue")
 	}
 	for _, d := range k.Drift {
 		out = append(out, fmt.Sprintf("      drift: %s %s is %s, Git says %s", d.Address, d.Field, d.Live, d.Git))
+	}
+	return out
+}
+
+// shorts are commits for people.
+func shorts(commits []string) []string {
+	var out []string
+	for _, c := range commits {
+		out = append(out, short(c))
 	}
 	return out
 }

@@ -72,7 +72,7 @@ func (p *stackPass) endOf(live api.Rollout) time.Time {
 // see takes over what an engine says of a rollout.
 func (r *runRollout) see(live api.Rollout) {
 	r.State = engineclient.Short(live.State)
-	r.Step, r.Percent, r.Phase, r.Category = -1, 0, "", ""
+	r.Step, r.Percent, r.Phase, r.Category, r.Why = -1, 0, "", "", ""
 	if live.CurrentStep != nil {
 		r.Step = *live.CurrentStep
 	}
@@ -83,8 +83,30 @@ func (r *runRollout) see(live api.Rollout) {
 		r.Phase = live.Sluice.Phase
 	}
 	if parked(live.State) {
-		r.Category = render.ParkOf(live, render.Options{}).Category
+		park := render.ParkOf(live, render.Options{})
+		r.Category, r.Why = park.Category, clip(sentences(park.Message, park.Retry), longestWhy)
 	}
+}
+
+// longestWhy bounds what is told of a park's cause, in characters.
+const longestWhy = 400
+
+// sentences are texts one after the other, without those that are empty.
+func sentences(texts ...string) string {
+	texts = slices.DeleteFunc(texts, func(s string) bool { return s == "" })
+	for i := range texts {
+		texts[i] = strings.TrimSuffix(texts[i], ".")
+	}
+	return strings.Join(texts, ". ")
+}
+
+// parkText is a park as it is told wherever it stands: where, why, and what can be done.
+func (p *stackPass) parkText(run *runRecord, r runRollout, verb string) string {
+	what := r.Category
+	if r.Why != "" {
+		what += ": " + r.Why
+	}
+	return fmt.Sprintf("rollout %s of %s %s at %d %%: %s. The split stays as it is until somebody decides: %s", r.ID, r.Endpoint, verb, r.Percent, what, p.choices(run, r))
 }
 
 // moment is what makes a report new: never a clock, never a text.
@@ -117,7 +139,10 @@ func (p *stackPass) tellMoment(ctx context.Context, run *runRecord, before runRo
 	switch live.State {
 	case engineclient.StateSystemPaused, engineclient.StatePaused:
 		kind, severity = kindParked, urgent
-		text += ". The split stays as it is until somebody decides: " + p.choices(run, *r)
+		text = r.Endpoint + ": " + p.parkText(run, *r, "is parked")
+		if who != "" {
+			text = r.Endpoint + ": " + p.parkText(run, *r, "is paused by "+inert(who))
+		}
 	case engineclient.StateCanceled:
 		severity = warning
 	case engineclient.StateCompleted:

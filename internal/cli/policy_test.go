@@ -19,7 +19,7 @@ warn contains "it is Friday" if { time.weekday(time.now_ns()) == "Friday" }`,
 	})
 	plan := []string{"policy", dir + "/plan.json", "--rules", dir}
 	at := func(more ...string) []string { return append(append([]string{}, plan...), more...) }
-	s.run(at("--at", "2026-03-04T12:00:00Z")...).exits(cli.ExitFailed, "deny  sluice_rollout.x: too large [size]; may be lifted by leads", "denied: 1 of 1")
+	s.run(at("--at", "2026-03-04T12:00:00Z")...).exits(cli.ExitFailed, "deny  sluice_rollout.x: too large [size]; may be lifted by leads", "denied: 1 denial")
 	s.run(at("--at", "2026-03-06T12:00:00Z", "--data", dir+"/more.json")...).exits(cli.ExitOK, "warn  it is Friday", "allowed, with 1 warning")
 	s.run(at("--at", "2026-03-04T12:00:00Z", "--data", dir+"/more.json")...).exits(cli.ExitOK, "allowed")
 	v := s.run(at("--json", "--at", "2026-03-04T12:00:00Z")...).exits(cli.ExitFailed).json()

@@ -268,7 +268,7 @@ func (a *app) listen(ctx context.Context, address string, h http.Handler) (stop 
 			_, _ = fmt.Fprintln(a.Err, "the HTTP door ended:", err)
 		}
 	}()
-	a.printf("sluice %s\nreconciler: http://%s\n", a.Version, l.Addr())
+	_, _ = fmt.Fprintf(a.Err, "sluice %s\nreconciler: http://%s\n", a.Version, l.Addr()) // stdout may be for notifications
 	return func() {
 		ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()

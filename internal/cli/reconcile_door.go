@@ -83,10 +83,14 @@ func (a *app) reconcileHealthCommand(d *door) *cobra.Command {
 func (a *app) reconcileHistoryCommand(d *door) *cobra.Command {
 	var stack, endpoint string
 	limit := 50
-	c := &cobra.Command{Use: "history [REPOSITORY]", Short: "What happened, newest first", Args: cobra.MaximumNArgs(1), RunE: func(c *cobra.Command, args []string) error {
+	c := &cobra.Command{Use: "history [REPOSITORY[/STACK]]", Short: "What happened, newest first", Args: cobra.MaximumNArgs(1), RunE: func(c *cobra.Command, args []string) error {
 		q := url.Values{"limit": {fmt.Sprint(limit)}}
 		if len(args) > 0 {
-			q.Set("repository", args[0])
+			repository, named, _ := strings.Cut(args[0], "/")
+			q.Set("repository", repository)
+			if stack == "" {
+				stack = named
+			}
 		}
 		if stack != "" {
 			q.Set("stack", stack)
@@ -159,6 +163,9 @@ func (a *app) reconcilePlanCommand(d *door, verb, short string) *cobra.Command {
 			return a.printJSON(p.Drift)
 		case verb == "diff":
 			a.printf("%s", p.Text)
+			if p.Digest == "" {
+				return &endedError{ExitFailed} // there is no plan: the text says why
+			}
 			return nil
 		}
 		return reconciler.RenderDrift(a.Out, p.Drift, a.options(time.Now()))

@@ -102,7 +102,11 @@ func (c *comparison) bounds(f *fields, d, before declaration.Deployment, live ap
 	}
 	same := f.remembers && before.MinReplicas.Value == d.MinReplicas.Value && before.MaxReplicas.Value == d.MaxReplicas.Value
 	if r, touched := home.touched(live.ID); touched && (!f.remembers || same) {
-		f.change.note("stands at %d to %d replicas, as %s left it; the file's %d to %d are of before and are not written", low, high, r.ID, d.MinReplicas.Value, d.MaxReplicas.Value)
+		how := "as " + r.ID + " left it"
+		if !StateOf(r).Terminal() {
+			how = "while " + r.ID + " is under way"
+		}
+		f.change.note("stands at %d to %d replicas, %s; the file's %d to %d are of before and are not written", low, high, how, d.MinReplicas.Value, d.MaxReplicas.Value)
 		return
 	}
 	f.whole("autoscaling.min_replicas", low, d.MinReplicas, before.MinReplicas, updates)

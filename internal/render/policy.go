@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -37,11 +36,19 @@ func policyVerdict(v policy.Verdict) string {
 	}
 	switch {
 	case denials > 0:
-		return fmt.Sprintf("denied: %d of %s refuse the plan", denials, planning.Count(len(v.Remarks), "remark"))
+		return "denied: " + planning.Count(denials, "denial") + more(len(v.Remarks)-denials)
 	case len(v.Remarks) > 0:
 		return "allowed, with " + planning.Count(len(v.Remarks), "warning")
 	}
 	return "allowed"
+}
+
+// more tells of the warnings beside denials.
+func more(warnings int) string {
+	if warnings == 0 {
+		return ""
+	}
+	return ", " + planning.Count(warnings, "warning")
 }
 
 // remark is one remark as a sentence: of what, which rule, and who may lift it.
