@@ -27,7 +27,7 @@ func (p *stackPass) apply(ctx context.Context) error {
 		todo := p.todo()
 		run := p.current()
 		if run == nil && len(todo) == 0 {
-			p.plan.waits = p.foreign()
+			p.plan.waits = append(p.foreign(), p.nothingThere()...)
 			p.plan.done = len(p.plan.waits) == 0
 			return nil
 		}
@@ -45,7 +45,7 @@ func (p *stackPass) apply(ctx context.Context) error {
 			p.allow(run, todo)
 		}
 		if len(todo) == 0 {
-			p.plan.waits = append(p.foreign(), p.starting(run)...)
+			p.plan.waits = slices.Concat(p.foreign(), p.nothingThere(), p.starting(run))
 			p.plan.done = len(p.plan.waits) == 0
 			return nil
 		}

@@ -224,7 +224,28 @@ func TestAnEmptyRepositoryAsksForNothing(t *testing.T) {
 	git.push("main", "only a .gitignore", map[string]string{".gitignore": "*.log"})
 	w.passes(3*time.Minute, time.Minute)
 	require.Empty(t, w.writes(0))
-	require.Equal(t, InStep, w.stack("models", "prod").Phase, w.show())
+	require.Equal(t, Waiting, w.stack("models", "prod").Phase, w.show())
+	require.Equal(t, Wait{For: ForSource, What: "there is nothing to apply: no *.tf file is in prod at commit " + short(git.heads["refs/heads/main"]) + "; no folder has one"}, w.stack("models", "prod").Waits[0])
+}
+
+// F7, J7: a folder that is moved away, or mistyped, is not one whose wishes are fulfilled.
+func TestAFolderThatIsNotThereIsNotInStep(t *testing.T) {
+	w := newStage(t)
+	git := w.follow("models", map[string]string{"prod/main.tf": canaryHouse("chat")})
+	w.begin()
+	w.until("it serves", 20*time.Minute, func() bool { return w.phase(InStep)() && w.serves("chat", "stable", 2) })
+	n, told := len(w.calls), w.told("stack.waiting")
+	git.push("main", "tidy up", map[string]string{"prod/main.tf": "", "production/main.tf": canaryHouse("chat")})
+	w.passes(time.Hour, time.Minute)
+	require.Empty(t, w.writes(n))
+	s := w.stack("models", "prod")
+	require.Equal(t, Waiting, s.Phase)
+	require.Contains(t, s.Waits[0].What, "no *.tf file is in prod at commit "+short(s.Commit)+"; there are some in production. What the stack has stays as it is")
+	require.Equal(t, told+1, w.told("stack.waiting"))
+	w.repository("models").Stacks[0].Folder = "production"
+	w.begin()
+	w.until("it is found", 10*time.Minute, w.phase(InStep))
+	require.Empty(t, w.writes(n))
 }
 
 // H13: three merges in one minute: with latest the skipped ones are listed, with every all

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
@@ -43,6 +44,7 @@ type folder struct {
 	Files     []declaration.File
 	Refused   []gitsource.Refusal
 	Approvals []string // of approvalsFile
+	Elsewhere []string // folders that have files for a plan, when this one has none; at most ten
 	Digest    string   // over names and blobs, the refused ones too
 }
 
@@ -64,6 +66,9 @@ func folderOf(tree gitsource.Snapshot, c StackConfig) folder {
 		out.Files = append(out.Files, declaration.File{Name: file.Path, Bytes: file.Bytes})
 		_, _ = fmt.Fprintf(sum, "%s\x00%s\n", file.Path, file.Blob)
 	}
+	if len(out.Files) == 0 {
+		out.Elsewhere = foldersOf(tree)
+	}
 	for _, r := range tree.Refused {
 		if path.Dir(r.Path) == path.Clean(c.Folder) || strings.HasPrefix(path.Clean(c.Folder)+"/", r.Path+"/") {
 			out.Refused = append(out.Refused, r)
@@ -75,6 +80,17 @@ func folderOf(tree gitsource.Snapshot, c StackConfig) folder {
 	}
 	writeSorted(sum, c.Variables)
 	out.Digest = hex.EncodeToString(sum.Sum(nil))
+	return out
+}
+
+// foldersOf are the folders of a tree that have files for a plan, at most ten.
+func foldersOf(tree gitsource.Snapshot) []string {
+	var out []string
+	for _, file := range tree.Files {
+		if dir := path.Dir(file.Path); isInput(file.Path) && !slices.Contains(out, dir) && len(out) < 10 {
+			out = append(out, dir)
+		}
+	}
 	return out
 }
 

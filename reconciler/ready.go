@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -82,6 +83,24 @@ func (p *stackPass) foreign() []Wait {
 		}
 	}
 	return out
+}
+
+// nothingThere keeps a stack whose folder has no file from looking like one whose wishes
+// are fulfilled: the folder may be mistyped, moved or lost. Where prune is on, a stack that
+// has something asks for an approval instead.
+func (p *stackPass) nothingThere() []Wait {
+	if len(p.folder.Files) > 0 || p.config.Prune.Mode == PruneOn && p.s.things() > 0 {
+		return nil
+	}
+	hint := "no folder has one"
+	if len(p.folder.Elsewhere) > 0 {
+		hint = "there are some in " + joined(p.folder.Elsewhere)
+	}
+	text := fmt.Sprintf("there is nothing to apply: no *.tf file is in %s at commit %s; %s", path.Clean(p.c.Folder), short(p.folder.Commit.ID), hint)
+	if p.s.things() > 0 {
+		text += ". What the stack has stays as it is; name its folder in the stack block, or take the stack out of the configuration"
+	}
+	return []Wait{{For: ForSource, What: text}}
 }
 
 // starting waits for the deployments that a run has made, where they ask to be waited for:
