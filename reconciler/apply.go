@@ -22,7 +22,9 @@ func (p *stackPass) apply(ctx context.Context) error {
 		if !p.plan.ok() {
 			return nil
 		}
-		p.takeInAll()
+		if err := p.takeInAll(ctx); err != nil {
+			return err
+		}
 		p.noteDrift()
 		todo := p.todo()
 		run := p.current()

@@ -140,7 +140,7 @@ func (p *stackPass) aheadOf() []Wait {
 	var out []Wait
 	for _, d := range p.allDecisions() {
 		address := d.Address
-		if p.s.Submitted[address] != d.Spec || p.asGitSays(address) {
+		if p.s.Submitted[address] != d.Spec && !p.declares(address, d.Spec) || p.asGitSays(address) {
 			continue
 		}
 		verb := "canceled"
@@ -155,6 +155,15 @@ func (p *stackPass) aheadOf() []Wait {
 		out = append(out, Wait{For: ForPerson, What: what})
 	}
 	return out
+}
+
+// declares reports whether Git asks for a spec now.
+func (p *stackPass) declares(address, spec string) bool {
+	if p.plan == nil {
+		return false
+	}
+	c, ok := p.plan.changes.Find(address)
+	return ok && c.Pending() && c.Digest == spec
 }
 
 // asGitSays reports whether Git itself asks for the end that a rollout has had.

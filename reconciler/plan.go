@@ -25,6 +25,7 @@ type planned struct {
 	digest  string         // of the plan; empty when there is none
 	at      time.Time
 	kept    []planning.Change // what is declared no more and stays
+	records []planning.Change // of rollouts that are over and declared no more: history, which no plan deletes
 	problem string            // why there is no plan, where it is not the files
 
 	known bool   // it was made in an earlier pass
@@ -85,6 +86,7 @@ func (f *follower) planIn(ctx context.Context, c StackConfig, o folder, s stackR
 	if kept != nil {
 		kept.known = out.changes.Known()
 	}
+	out.keepRecords()
 	if f.config.Prune.Mode != PruneOn {
 		out.keepUndeclared()
 	}
@@ -101,6 +103,18 @@ func (f *follower) planIn(ctx context.Context, c StackConfig, o folder, s stackR
 
 // staysText is what becomes of a thing that is declared no more while prune is off.
 const staysText = "it is not declared any more, and stays, since there is no prune block"
+
+// keepRecords takes the records of rollouts that are over out of a plan: they stay at the
+// engine whatever Git says, so that they are no part of what somebody approves.
+func (p *planned) keepRecords() {
+	p.changes.List = slices.DeleteFunc(p.changes.List, func(c planning.Change) bool {
+		record := c.Action == planning.Delete && c.Kind == declaration.RolloutKind && c.Blocked == "" && !neverStarted(c)
+		if record {
+			p.records = append(p.records, c)
+		}
+		return record
+	})
+}
 
 // keepUndeclared takes out of a plan what it would delete: without prune nothing is, so
 // that neither a person nor a policy reads of it. A rollout that never started goes all

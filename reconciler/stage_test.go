@@ -56,6 +56,7 @@ type stage struct {
 	config  Config
 	r       *Reconciler
 	traces  *sdktrace.TracerProvider // nil for none
+	lag     time.Duration            // of the reconciler's clock behind the engine's
 }
 
 // call is one request that reached the engine.
@@ -159,7 +160,7 @@ func (w *stage) parts() Parts {
 	if os.Getenv("SLUICE_TEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	return Parts{Engine: w.Client, Journal: w.journal, Remotes: remotes, Forges: w.forges, Now: func() time.Time { return w.now }, Logger: log, Traces: w.traces, Out: io.Discard}
+	return Parts{Engine: w.Client, Journal: w.journal, Remotes: remotes, Forges: w.forges, Now: func() time.Time { return w.now.Add(-w.lag) }, Logger: log, Traces: w.traces, Out: io.Discard}
 }
 
 // open starts a reconciler over the world's journal, as a process does.

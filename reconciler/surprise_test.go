@@ -190,3 +190,98 @@ func TestARolloutInTheFirstCommitWaitsForItsSource(t *testing.T) {
 	require.Len(t, w.all("chat"), 1)
 	require.Zero(t, w.told("stack.failed"))
 }
+
+// Git that goes back to a commit from before a side was pruned: what is made again takes no
+// traffic from what serves, and a rollout that cannot be is told, and not passed over.
+func TestGitThatGoesBackBehindAPruneDisturbsNothing(t *testing.T) {
+	w, git := canary(t, 10, 100)
+	w.repository("models").Prune = PruneConfig{Mode: PruneOn, MostShrink: 100}
+	w.begin()
+	w.until("it ends", 3*time.Hour, w.phase(InStep))
+	back := git.heads["refs/heads/main"]
+	only := `
+resource "sluice_endpoint" "e" { name = "chat" }
+resource "sluice_deployment" "candidate" {
+  endpoint_id = sluice_endpoint.e.id
+  name        = "candidate"
+  model       = "m/b"
+  autoscaling = { min_replicas = 0, max_replicas = 0 }
+}
+`
+	git.push("main", "the candidate alone", map[string]string{"prod/main.tf": only})
+	w.until("the old side is gone", 10*time.Minute, func() bool { return w.phase(InStep)() && len(w.endpoint("chat").Deployments) == 1 })
+	before := w.shares("chat")
+	git.heads["refs/heads/main"] = back
+	w.passes(time.Hour, time.Minute)
+	require.Equal(t, before, w.shares("chat"), w.show())
+	s := w.stack("models", "prod")
+	require.Equal(t, Waiting, s.Phase, w.show())
+	require.Contains(t, s.Waits[0].What, "sluice_rollout.r: ")
+}
+
+// A spec that somebody has canceled comes back in Git after others: it is told that it is
+// not started again, and the stack is not in step.
+func TestACanceledSpecThatComesBackInGitIsTold(t *testing.T) {
+	w, git := canary(t, 10, 100)
+	ep, first := w.endpoint("chat"), w.all("chat")[0]
+	_, err := w.person("bob").CancelRollout(t.Context(), ep.ID, first.ID, api.Control{Reason: "enough"})
+	require.NoError(t, err)
+	w.until("it is known", 10*time.Minute, w.phase(Ahead))
+	old := git.heads["refs/heads/main"]
+	git.push("main", "another", map[string]string{"prod/main.tf": canaryHouse("chat", 20, 100)})
+	w.until("it ends", 5*time.Hour, w.phase(InStep))
+	git.push("main", "and back", map[string]string{"prod/main.tf": git.commits[old].files["prod/main.tf"]})
+	w.passes(time.Hour, time.Minute)
+	require.Len(t, w.all("chat"), 2)
+	s := w.stack("models", "prod")
+	require.NotEqual(t, InStep, s.Phase, w.show())
+	require.Contains(t, s.Waits[0].What, "sluice_rollout.r")
+}
+
+// The approval of a large removal holds: nothing of the plan changes by its being looked at.
+func TestOneApprovalIsEnoughForALargeRemoval(t *testing.T) {
+	w, git := canary(t, 10, 100)
+	w.repository("models").Prune = PruneConfig{Mode: PruneOn, MostShrink: 30}
+	w.repository("models").Approval = ApproveByDigest
+	w.begin()
+	w.until("it ends", 3*time.Hour, w.phase(InStep))
+	git.push("main", "the candidate alone", map[string]string{"prod/main.tf": `
+resource "sluice_endpoint" "e" { name = "chat" }
+resource "sluice_deployment" "candidate" {
+  endpoint_id = sluice_endpoint.e.id
+  name        = "candidate"
+  model       = "m/b"
+  autoscaling = { min_replicas = 0, max_replicas = 0 }
+}
+`})
+	w.passes(5*time.Minute, time.Minute)
+	s := w.stack("models", "prod")
+	require.Equal(t, Waiting, s.Phase, w.show())
+	w.ask("keeper", "approve", `{"digest":"`+s.Plan+`"}`, http.StatusAccepted)
+	w.until("the old side is gone", 10*time.Minute, func() bool { return w.phase(InStep)() && len(w.endpoint("chat").Deployments) == 1 })
+}
+
+// A commit that comes right after a rollout has ended, as it does to a clock that is behind
+// the engine's, does not bring it back to life, nor is its end told again under that commit.
+func TestACommitRightAfterARolloutsEndDoesNotTellItAgain(t *testing.T) {
+	w := newStage(t)
+	w.lag = 2 * time.Hour
+	git := w.follow("models", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	w.begin()
+	w.until("it ends", 3*time.Hour, w.phase(InStep))
+	require.Equal(t, 1, w.told("rollout.completed"))
+	w.repository("models").Approval = ApproveByDigest
+	w.begin()
+	git.push("main", "a third", map[string]string{"prod/third.tf": `
+resource "sluice_deployment" "third" {
+  endpoint_id = sluice_endpoint.e.id
+  name        = "third"
+  model       = "m/c"
+  autoscaling = { min_replicas = 0, max_replicas = 0 }
+}
+`})
+	require.NoError(t, w.pass())
+	require.Equal(t, Waiting, w.stack("models", "prod").Phase, w.show())
+	w.passes(2*time.Minute, time.Minute)
+	require.Equal(t, 1, w.told("rollout.completed"))
+}

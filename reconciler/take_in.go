@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -15,7 +16,7 @@ import (
 // or whose record was lost, and what stood already. A rollout that was canceled there is
 // a person's decision also for a journal that has just begun. What is not there any more,
 // and is not asked for, is let go.
-func (p *stackPass) takeInAll() {
+func (p *stackPass) takeInAll(ctx context.Context) error {
 	for _, c := range p.plan.changes.List {
 		if c.ID == "" || c.Action == planning.Delete || c.Action == planning.Replace {
 			continue
@@ -25,13 +26,13 @@ func (p *stackPass) takeInAll() {
 		}
 		p.s.bind(c.Address, c.ID)
 		if c.Kind == declaration.RolloutKind && c.Live != nil {
-			p.takeInRollout(c, *c.Live)
+			if err := p.takeInRollout(ctx, c, *c.Live); err != nil {
+				return err
+			}
 		}
 	}
-	for _, c := range slices.Concat(p.plan.changes.List, p.plan.kept) {
-		if c.Action == planning.Delete && c.Kind == declaration.RolloutKind && c.Blocked == "" && !neverStarted(c) {
-			p.s.unbind(c.Address) // the block is gone, the record at the engine is history
-		}
+	for _, c := range p.plan.records {
+		p.s.unbind(c.Address) // the block is gone, the record at the engine is history
 	}
 	for _, b := range slices.Clone(p.s.Bound) {
 		kept := slices.ContainsFunc(p.plan.kept, func(c planning.Change) bool { return c.Address == b.Address })
@@ -40,6 +41,7 @@ func (p *stackPass) takeInAll() {
 			p.tellTaken("apply.gone", b.Address, b.ID, "is not declared and not there any more")
 		}
 	}
+	return nil
 }
 
 // tellTaken tells what was found rather than made.
@@ -50,27 +52,37 @@ func (p *stackPass) tellTaken(kind string, address declaration.Address, id, what
 	})
 }
 
-func (p *stackPass) takeInRollout(c planning.Change, live api.Rollout) {
+func (p *stackPass) takeInRollout(ctx context.Context, c planning.Change, live api.Rollout) error {
 	address := c.Address.String()
 	p.s.submit(address, c.Digest)
 	if !engineclient.Terminal(live.State) {
 		if run := p.current(); run != nil {
 			p.watchToo(run, c, live)
 		}
-		return
+		return nil
 	}
-	if run := p.current(); run != nil && live.CreatedAt.After(run.Began.Add(-time.Minute)) && !p.watched(live.ID) {
-		p.watchToo(run, c, live)
+	if run := p.current(); run != nil && live.CreatedAt.After(run.Began.Add(-time.Minute)) {
+		watched, err := p.watched(ctx, live.ID)
+		if err != nil {
+			return err
+		}
+		if !watched {
+			p.watchToo(run, c, live)
+		}
 	}
 	if live.State == engineclient.StateCanceled && !p.hasDecided(c) {
 		p.decide(decisionRecord{Address: address, Spec: c.Digest, Verb: Cancel, Rollout: live.ID, At: p.now()})
 	}
+	return nil
 }
 
-func (p *stackPass) watched(id string) bool {
-	return slices.ContainsFunc(p.runs, func(run *runRecord) bool {
+// watched reports whether a rollout is one of a run's, of those that are over too: what was
+// told of it once is not told again under another commit.
+func (p *stackPass) watched(ctx context.Context, id string) (bool, error) {
+	runs, err := p.known(ctx)
+	return slices.ContainsFunc(runs, func(run *runRecord) bool {
 		return slices.ContainsFunc(run.Rollouts, func(r runRollout) bool { return r.ID == id })
-	})
+	}), err
 }
 
 // endpointIDs are the endpoints that a plan is about.

@@ -2,12 +2,14 @@ package planning
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/rollout"
 )
 
 const prefixDeploymentState = "DEPLOYMENT_STATE_"
@@ -23,6 +25,9 @@ func (c *comparison) deployment(change *Change, d declaration.Deployment) {
 		change.after = overlay(d.Attributes, change.links())
 		if held, busy := e.Holder(); ok && busy && d.InitialTrafficWeight.Value > 0 {
 			change.blockedBy(held, "its initial_traffic_weight needs the split, which is locked by %s until it ends", held.ID)
+		}
+		if ok && d.InitialTrafficWeight.Value > 0 && len(e.TrafficSplit) > 0 {
+			change.besideOthers(d, e)
 		}
 		change.owned(e)
 		return
@@ -41,6 +46,22 @@ func (c *comparison) deployment(change *Change, d declaration.Deployment) {
 		c.lockDeployment(change, live, home)
 		change.owned(home)
 	}
+}
+
+// besideOthers tells what an initial weight does on an endpoint that serves already. Where a
+// rollout has made the split it does nothing: the split is that rollout's, and a rollout
+// moves traffic on from it.
+func (c *Change) besideOthers(d declaration.Deployment, e StandingEndpoint) {
+	for _, r := range slices.Concat(e.Rollouts, e.Past) {
+		if StateOf(r) == rollout.Pending {
+			continue
+		}
+		d.InitialTrafficWeight.Value = 0
+		c.Declared.Deployment = &d
+		c.note("is made without traffic whatever its initial_traffic_weight: the split of %s is what rollout %s has made, and a sluice_rollout moves traffic", BareName(e.Name), r.ID)
+		return
+	}
+	c.note("takes a part of the traffic of %s as soon as it is ready, with no rollout and no gate: initial_traffic_weight beside what serves already", BareName(e.Name))
 }
 
 // links are the attributes that name the endpoint, as far as it is known.
