@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
@@ -30,6 +31,7 @@ func (p *stackPass) noteDrift() {
 		}
 		lines = append(lines, allLines(c)...)
 	}
+	lines = append(lines, p.splitLines()...)
 	p.s.Drift = lines
 	key := driftKey(lines)
 	if key == p.s.DriftKey {
@@ -53,27 +55,49 @@ func (p *stackPass) noteDrift() {
 	p.tell(&p.batch, happening{Key: []string{p.k.Stack, key}, Kind: "drift.seen", Stack: p.k.Stack, Commit: p.s.Commit.ID, Severity: warning, Text: text})
 }
 
-// awayLines are the differences that are no field of a change: a thing that somebody has
-// deleted, and a split that is not the one which a completed rollout left. Neither starts
-// anything, and the split is never put back: it may be a person's answer to an outage.
+// awayLines are the things that somebody has deleted. That starts nothing.
 func (p *stackPass) awayLines(c planning.Change) []driftLine {
-	address := c.Address.String()
 	if c.Action == planning.Create && p.vanished(c) && !p.asksNow() {
-		return []driftLine{{Address: address, Field: "existence", Git: "declared", Live: "deleted at the engine"}}
-	}
-	if c.Kind != declaration.RolloutKind || c.Live == nil || c.Live.State != engineclient.StateCompleted {
-		return nil
-	}
-	for _, e := range p.plan.changes.Standing.Endpoints {
-		if e.ID != c.EndpointID || planning.Newest(slices.Concat(e.Rollouts, e.Past)).ID != c.Live.ID {
-			continue
-		}
-		source, target := planning.ShareIn(e.TrafficSplit, e.All, c.Live.SourceDeploymentID), planning.ShareIn(e.TrafficSplit, e.All, c.Live.TargetDeploymentID)
-		if source > 0 {
-			return []driftLine{{Address: address, Field: "traffic split", Git: "all on its target, as it left it", Live: fmt.Sprintf("%.0f %% on its source, %.0f %% on its target", 100*source, 100*target)}}
-		}
+		return []driftLine{{Address: c.Address.String(), Field: "existence", Git: "declared", Live: "deleted at the engine"}}
 	}
 	return nil
+}
+
+// splitLines are the splits that are not those which the newest rollouts have left, the way
+// back among them. They are never put back: a split by hand may be a person's answer to an
+// outage.
+func (p *stackPass) splitLines() []driftLine {
+	var out []driftLine
+	for _, e := range p.plan.changes.Standing.Endpoints {
+		last := planning.Newest(slices.Concat(e.Rollouts, e.Past))
+		address, ours := p.addressOn(e.ID)
+		if !ours || last.ID == "" {
+			continue
+		}
+		source, target := planning.ShareIn(e.TrafficSplit, e.All, last.SourceDeploymentID), planning.ShareIn(e.TrafficSplit, e.All, last.TargetDeploymentID)
+		left := ""
+		switch {
+		case last.State == engineclient.StateCompleted && source > 0:
+			left = fmt.Sprintf("all on the target of %s, as that left it", last.ID)
+		case last.State == engineclient.StateCanceled && last.CurrentTrafficPercent != nil && source+target > 0 && math.Abs(100*target/(source+target)-float64(*last.CurrentTrafficPercent)) > 1:
+			left = fmt.Sprintf("%d %% on the target of %s, as its cancel left it", *last.CurrentTrafficPercent, last.ID)
+		default:
+			continue
+		}
+		out = append(out, driftLine{Address: address, Field: "traffic split", Git: left, Live: fmt.Sprintf("%.0f %% on its source, %.0f %% on its target", 100*source, 100*target)})
+	}
+	return out
+}
+
+// addressOn is an address of this stack's on an endpoint: a rollout's, else any.
+func (p *stackPass) addressOn(endpoint string) (string, bool) {
+	address := ""
+	for _, c := range p.plan.changes.List {
+		if c.EndpointID == endpoint && (address == "" || c.Kind == declaration.RolloutKind) {
+			address = c.Address.String()
+		}
+	}
+	return address, address != ""
 }
 
 // theirLines are the differences that somebody else has made.

@@ -114,3 +114,34 @@ func TestACancelIsTheirsWhoSentIt(t *testing.T) {
 	require.Len(t, lines, 1)
 	require.True(t, strings.HasSuffix(lines[0].Text, ", by bob"), lines[0].Text)
 }
+
+// A split that somebody makes by hand after a rollout was taken back, or canceled, is told
+// as drift like one after a rollout that has completed.
+func TestAHandMadeSplitAfterAWayBackIsTold(t *testing.T) {
+	w, git, _ := reviewed(t)
+	w.parks(git, 10, 100)
+	ep, stable := w.endpoint("chat"), w.deploymentID("chat", "stable")
+	_, err := w.person("bob").CancelRollout(t.Context(), ep.ID, w.all("chat")[0].ID, api.Control{Reason: "enough"})
+	require.NoError(t, err)
+	w.isOver(engineclient.StateCanceled)
+	w.passes(20*time.Minute, time.Minute)
+	require.Empty(t, w.stack("models", "prod").Drift)
+	_, err = w.person("bob").SetWeight(t.Context(), ep.ID, stable, 0.2)
+	require.NoError(t, err)
+	w.passes(2*time.Minute, time.Minute)
+	require.Contains(t, fmt.Sprint(w.stack("models", "prod").Drift), "10 % on the target of "+w.all("chat")[0].ID+", as its cancel left it")
+
+	w.ask("writer", "reverse", `{"id":"a","reason":"slow"}`, http.StatusAccepted)
+	w.isOver(engineclient.StateCompleted)
+	w.passes(20*time.Minute, time.Minute)
+	require.Empty(t, w.stack("models", "prod").Drift)
+	one, candidate := 1, w.deploymentID("chat", "candidate")
+	_, err = w.person("bob").UpdateDeployment(t.Context(), ep.ID, candidate, "autoscaling.minReplicas,autoscaling.maxReplicas", api.UpdateDeployment{Autoscaling: &api.Autoscaling{MinReplicas: &one, MaxReplicas: &one}})
+	require.NoError(t, err)
+	w.advance(5 * time.Minute)
+	_, err = w.person("bob").SetWeight(t.Context(), ep.ID, candidate, 1)
+	require.NoError(t, err)
+	w.passes(2*time.Minute, time.Minute)
+	require.Contains(t, fmt.Sprint(w.stack("models", "prod").Drift), "all on the target of "+w.all("chat")[1].ID)
+	require.GreaterOrEqual(t, w.told("drift.seen"), 2)
+}
