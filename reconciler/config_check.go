@@ -144,9 +144,8 @@ func (d *decoder) checkNotify(n NotifyConfig) {
 		d.refuse(d.at(join(where, "remind")), fmt.Sprintf("notify %q reminds too often", n.Name), fmt.Sprintf("remind is %s.", n.Remind), "write at least 1m, or 0s for no reminders")
 	}
 	for _, e := range n.Events {
-		family, rest, ok := strings.Cut(e, ".")
-		if !ok || !plainName(family) || rest != "*" && !plainName(rest) {
-			d.refuse(d.at(join(where, "events")), fmt.Sprintf("%q is no kind of events", e), "", `write "rollout.parked", or "rollout.*" for all of a family`)
+		if !toldAs(e) {
+			d.refuse(d.at(join(where, "events")), fmt.Sprintf("%q is no kind of events", e), fmt.Sprintf("notify %q would never hear of one.", n.Name), kindHint(e))
 		}
 	}
 	d.secret(n.URL, join(where, "url"))

@@ -156,7 +156,7 @@ var Reference = []Block{
 		{Name: "kind", Type: TextType, Choices: []string{string(Webhook), string(Slack), string(Stdout)}, Doc: "how the notification travels; required"},
 		{Name: "url", Type: SecretType, Doc: "the address, of webhook and slack; required for them"},
 		{Name: "sign", Type: SecretType, Doc: "the key of the webhook's HMAC-SHA256 signature"},
-		{Name: "events", Type: TextsType, Doc: "kinds of events; without it all"},
+		{Name: "events", Type: TextsType, Doc: "kinds of events, of those [above](#notifications): such as \"rollout.parked\", or \"rollout.*\" for a family; without it all"},
 		{Name: "remind", Type: SpanType, Default: "4h", Doc: "between two reminders of one park; 0s for none, else at least 1m"},
 	}},
 	{Path: "freeze", Label: "name", Doc: "A time in which nothing is started. What runs goes on. Once (from and until), or again and again (cron and for).", Attributes: []Attribute{

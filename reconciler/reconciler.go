@@ -178,7 +178,7 @@ func (r *Reconciler) recover(ctx context.Context) error {
 	for _, in := range open {
 		r.log.Warn("an intent was left open; the world is looked at before anything is repeated", "verb", in.Verb, "address", in.Address, "intent", in.ID)
 		b.End = append(b.End, journal.Outcome{Intent: in.ID, Result: "void", At: r.now()})
-		b.Entries = append(b.Entries, journal.Entry{At: r.now(), Repository: in.Repository, Stack: in.Stack, Kind: "recovered", Text: fmt.Sprintf("%s %s was begun by a process that ended; the world is looked at again", in.Verb, in.Address)})
+		b.Entries = append(b.Entries, journal.Entry{At: r.now(), Repository: in.Repository, Stack: in.Stack, Kind: kindRecovered, Text: fmt.Sprintf("%s %s was begun by a process that ended; the world is looked at again", in.Verb, in.Address)})
 	}
 	return r.ledger.write(ctx, b)
 }

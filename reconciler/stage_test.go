@@ -88,6 +88,7 @@ func newStage(t *testing.T) *stage {
 	w.key = secret
 	w.Client = w.client(secret)
 	t.Cleanup(func() {
+		w.onlyKnownKinds()
 		w.hand.Close()
 		require.NoError(t, w.fleet.Close(context.Background()))
 		require.NoError(t, disk.Close())

@@ -89,8 +89,8 @@ type Destination struct {
 	Remind   time.Duration // between two reminders of one park; 0 for none
 }
 
-// wants reports whether a kind is heard of there.
-func (d Destination) wants(kind string) bool {
+// Wants reports whether a kind is heard of there.
+func (d Destination) Wants(kind string) bool {
 	for _, e := range d.Events {
 		family, all := strings.CutSuffix(e, "*")
 		if e == kind || all && strings.HasPrefix(kind, family) {

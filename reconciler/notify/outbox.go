@@ -113,7 +113,7 @@ func (o *Outbox) count(name string, add func(*Counts)) {
 func (o *Outbox) Enqueue(e Event) []journal.Record {
 	var out []journal.Record
 	for _, d := range o.options.Destinations {
-		if d.wants(e.Kind) {
+		if d.Wants(e.Kind) {
 			out = append(out, queued(d.Name, e))
 		}
 	}
@@ -136,7 +136,7 @@ func (o *Outbox) Remind(ctx context.Context, e Event, now time.Time) ([]journal.
 	var out []journal.Record
 	for _, d := range o.options.Destinations {
 		n, due := ReminderDue(e.At, time.Time{}, d.Remind, now)
-		if !due || !d.wants(e.Kind) || o.toldOf(d.Name, e) >= n {
+		if !due || !d.Wants(e.Kind) || o.toldOf(d.Name, e) >= n {
 			continue
 		}
 		r := e

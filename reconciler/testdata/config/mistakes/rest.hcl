@@ -22,7 +22,7 @@ notify "c" {
   url_env  = "SLUICE_TEST_KEY"
   sign_env = "SLUICE_TEST_KEY"
   remind   = "1s"
-  events   = ["parked"]
+  events   = ["parked", "rollouts.*", "stack.paused", "rollout.prked", "asked.something", "nothing.*", "rollout.*", "run.finished"]
 }
 freeze "none" {}
 freeze "both" {
