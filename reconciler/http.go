@@ -27,24 +27,25 @@ func (r *Reconciler) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", r.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r.meters.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /v1/status", r.keyed(r.serveStatus))
-	mux.HandleFunc("GET /v1/history", r.keyed(r.serveHistory))
+	mux.HandleFunc("GET /v1/history", r.keyed(r.serveHistory, "repository", "stack", "endpoint", "kind", "before", "limit"))
 	mux.HandleFunc("GET /v1/stacks/{repository}/{stack}/plan", r.keyed(r.servePlan))
 	mux.HandleFunc("GET /v1/stacks/{repository}/{stack}/asks/{id}", r.keyed(r.serveAsk))
 	mux.HandleFunc("POST /v1/stacks/{repository}/{stack}/{verb}", r.keyed(r.takeAsk))
 	mux.HandleFunc("POST /v1/repositories/{repository}/reconcile", r.keyed(r.reconcileNow))
 	mux.Handle("POST /hooks/{repository}", r.hooks())
+	mux.Handle("/", astray(mux))
 	return mux
 }
 
 // ready tells whether this process writes and its passes go well.
 func (r *Reconciler) ready(w http.ResponseWriter, req *http.Request) {
 	if err := r.ledger.mayWrite(); err != nil {
-		http.Error(w, r.standingBy(req.Context()), http.StatusServiceUnavailable)
+		refuse(w, http.StatusServiceUnavailable, r.standingBy(req.Context()))
 		return
 	}
 	for _, f := range r.followers {
 		if h := f.health(); h.LastGood.IsZero() || h.Failures >= 3 {
-			http.Error(w, "repository "+f.config.Name+": "+orElse(h.Error, "not looked at yet"), http.StatusServiceUnavailable)
+			refuse(w, http.StatusServiceUnavailable, "repository "+f.config.Name+": "+orElse(h.Error, "not looked at yet"))
 			return
 		}
 	}
@@ -115,6 +116,10 @@ func (r *Reconciler) serveHistory(w http.ResponseWriter, req *http.Request, _ ca
 	}
 	if q.Stack != "" && len(lines) == 0 && !r.hasStack(q.Repository, q.Stack) {
 		refuse(w, http.StatusNotFound, fmt.Sprintf("no stack is named %q, now or in the history; there are: %s", q.Stack, clip(joined(r.stacks()), 1000)))
+		return
+	}
+	if q.Kind != "" && len(lines) == 0 && !slices.ContainsFunc(EventKinds, func(k EventKind) bool { return k.Kind == q.Kind }) {
+		refuse(w, http.StatusNotFound, fmt.Sprintf("no event has the kind %q, now or in the history; %s", clip(q.Kind, 100), kindHint(q.Kind)))
 		return
 	}
 	answerJSON(w, http.StatusOK, lines)

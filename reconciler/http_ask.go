@@ -2,10 +2,8 @@ package reconciler
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -73,14 +71,11 @@ func (r *Reconciler) takeAsk(w http.ResponseWriter, req *http.Request, who calle
 		r.noStack(w, req)
 		return
 	}
-	var body askBody
-	dec := json.NewDecoder(http.MaxBytesReader(w, req.Body, mostBody))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&body); err != nil && !errors.Is(err, io.EOF) {
-		refuse(w, http.StatusBadRequest, "the body is not what is asked for: "+err.Error())
-		return
+	body, err := readBody(w, req)
+	if err == nil {
+		err = body.check(verb)
 	}
-	if err := body.check(verb); err != nil {
+	if err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}

@@ -17,8 +17,8 @@ type caller struct {
 }
 
 // keyed lets a request through that has a key. Every key may read; what more it may, the
-// permission table says.
-func (r *Reconciler) keyed(next func(http.ResponseWriter, *http.Request, caller)) http.HandlerFunc {
+// permission table says. A query has nothing but the named parameters.
+func (r *Reconciler) keyed(next func(http.ResponseWriter, *http.Request, caller), parameters ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		secret, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 		if !ok || secret == "" {
@@ -36,6 +36,10 @@ func (r *Reconciler) keyed(next func(http.ResponseWriter, *http.Request, caller)
 		case who.role < forge.Read:
 			refuse(w, http.StatusForbidden, fmt.Sprintf("key %s has role %s, which sees nothing", who.name, who.role))
 		default:
+			if err := asksOnly(req, parameters); err != nil {
+				refuse(w, http.StatusBadRequest, err.Error())
+				return
+			}
 			next(w, req, who)
 		}
 	}

@@ -3,6 +3,7 @@ package forge
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -85,7 +86,7 @@ type seenKey struct{ hook, id string }
 func (s *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "webhooks are sent by POST", http.StatusMethodNotAllowed)
+		fail(w, http.StatusMethodNotAllowed, "webhooks are sent by POST")
 		return
 	}
 	name := r.PathValue("hook")
@@ -94,7 +95,7 @@ func (s *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	hook, ok := s.hooks[name]
 	if !ok {
-		http.Error(w, "no webhook of this name is configured", http.StatusNotFound)
+		fail(w, http.StatusNotFound, "no webhook of this name is configured")
 		return
 	}
 	if !s.allow(r.RemoteAddr) {
@@ -109,11 +110,11 @@ func (s *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var bad *BadSignature
 	switch {
 	case errors.As(err, &bad):
-		http.Error(w, bad.Error(), http.StatusUnauthorized)
+		fail(w, http.StatusUnauthorized, bad.Error())
 		return
 	case err != nil:
 		// What went wrong with our own secret is not for strangers.
-		http.Error(w, "the webhook cannot be checked at present", http.StatusInternalServerError)
+		fail(w, http.StatusInternalServerError, "the webhook cannot be checked at present")
 		return
 	}
 	if !s.first(name, d.ID, body) {
@@ -128,7 +129,7 @@ func (s *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *receiver) read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if r.ContentLength > s.limits.Body {
 		w.Header().Set("Connection", "close")
-		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+		fail(w, http.StatusRequestEntityTooLarge, "the body is too large")
 		return nil, false
 	}
 	select {
@@ -148,12 +149,12 @@ func (s *receiver) read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	switch {
 	case errors.As(err, &tooLarge):
 		w.Header().Set("Connection", "close")
-		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+		fail(w, http.StatusRequestEntityTooLarge, "the body is too large")
 	case errors.As(err, &timeout) && timeout.Timeout():
 		w.Header().Set("Connection", "close")
-		http.Error(w, "the body came too slowly", http.StatusRequestTimeout)
+		fail(w, http.StatusRequestTimeout, "the body came too slowly")
 	case err != nil:
-		http.Error(w, "the body could not be read", http.StatusBadRequest)
+		fail(w, http.StatusBadRequest, "the body could not be read")
 	default:
 		_ = control.SetReadDeadline(time.Time{})
 		return body, true
@@ -194,10 +195,19 @@ func (s *receiver) first(hook, id string, body []byte) bool {
 func refuse(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Retry-After", strconv.Itoa(10))
 	w.Header().Set("Connection", "close")
-	http.Error(w, why, status)
+	fail(w, status, why)
 }
 
 func answer(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, text+"\n")
+}
+
+// fail answers with an error, in the form that all errors of the reconciler's door have.
+func fail(w http.ResponseWriter, status int, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(struct {
+		Error string `json:"error"`
+	}{why})
 }
