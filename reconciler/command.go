@@ -84,6 +84,12 @@ func usageOf(v Verb) (usage, bool) {
 	return usages[i], true
 }
 
+// NeedsReason reports whether a verb is refused without a reason.
+func NeedsReason(v Verb) bool {
+	u, _ := usageOf(v)
+	return u.reason == reasonNeeded
+}
+
 // Effect says what a command does, and what to mind where there is something.
 func (c Command) Effect() string {
 	u, ok := usageOf(c.Verb)

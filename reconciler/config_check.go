@@ -162,6 +162,8 @@ func (d *decoder) checkFreeze(c Config, f Freeze) {
 		d.refuse(d.at(where), fmt.Sprintf("freeze %q needs from and until", f.Name), "", "")
 	case once && !f.Until.After(f.From):
 		d.refuse(d.at(join(where, "until")), fmt.Sprintf("freeze %q ends before it begins", f.Name), "", "")
+	case once && !f.Until.After(d.now):
+		d.warn(d.at(join(where, "until")), fmt.Sprintf("freeze %q is over", f.Name), fmt.Sprintf("It ended at %s and holds nothing up.", f.Until.Format(time.RFC3339)), "take it out, or give it the times that are meant")
 	case repeated && (f.Cron == "" || f.For == 0):
 		d.refuse(d.at(where), fmt.Sprintf("freeze %q needs cron and for", f.Name), "", `write cron = "0 18 * * 5" and for = "62h" for weekends`)
 	case repeated:

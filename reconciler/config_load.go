@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -77,5 +78,5 @@ func masked(found declaration.Diagnostics) declaration.Diagnostics {
 }
 
 func newDecoder(folder string) *decoder {
-	return &decoder{folder: folder, places: map[string]hcl.Range{}, nested: map[StackKey]bool{}}
+	return &decoder{folder: folder, now: time.Now(), places: map[string]hcl.Range{}, nested: map[StackKey]bool{}}
 }

@@ -22,6 +22,7 @@ type decoder struct {
 	folder string               // of the file; paths are relative to it
 	places map[string]hcl.Range // by where, such as repository.models.url
 	nested map[StackKey]bool
+	now    time.Time // a freeze that is over is warned of
 }
 
 func (d *decoder) refuse(at hcl.Range, summary, detail, hint string) {

@@ -33,8 +33,8 @@ func askable() []string {
 func (b askBody) check(v Verb) error {
 	u, _ := usageOf(v)
 	switch {
-	case u.reason == reasonNeeded && b.Reason == "":
-		return fmt.Errorf("%s needs a reason", v)
+	case NeedsReason(v) && b.Reason == "":
+		return fmt.Errorf("%s needs a reason: {\"reason\": \"why\"}", v)
 	case u.takes == takesDigest && len(strings.TrimPrefix(b.Digest, "sha256:")) < shortestDigest:
 		return fmt.Errorf("%s needs the digest of a plan, at least %d hex digits of it", v, shortestDigest)
 	case u.takes == takesRule && b.Rule == "":

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,10 +123,10 @@ func (f reconcileFlags) fit(given func(flag string) bool) error {
 	return nil
 }
 
-// readReconcile is the configuration that the flags name.
-func (a *app) readReconcile(f reconcileFlags) (reconciler.Config, error) {
+// readReconcile is the configuration that the flags name, and what was found in it.
+func (a *app) readReconcile(f reconcileFlags) (reconciler.Config, configCheck, error) {
 	if (f.config == "") == (f.one.URL == "") {
-		return reconciler.Config{}, usagef("say what to follow: --config FILE, or --repository URL")
+		return reconciler.Config{}, configCheck{}, usagef("say what to follow: --config FILE, or --repository URL")
 	}
 	load := func() (reconciler.Config, declaration.Diagnostics) { return reconciler.LoadConfig(f.config) }
 	if f.config == "" {
@@ -135,26 +136,32 @@ func (a *app) readReconcile(f reconcileFlags) (reconciler.Config, error) {
 		load = func() (reconciler.Config, declaration.Diagnostics) { return reconciler.FromFlags(f.one) }
 	}
 	c, diags := load()
-	if err := diags.Render(a.Err); err != nil {
-		return c, err
+	found := checkOf(f, c, diags)
+	if a.json && (f.check || !found.Taken) {
+		diags = nil // they stand in the JSON
 	}
-	if diags.HasErrors() {
-		return c, errors.New("the configuration is not taken")
+	if err := diags.Render(a.Err); err != nil {
+		return c, found, err
+	}
+	if !found.Taken {
+		if a.json {
+			return c, found, cmp.Or(a.printJSON(found), error(&endedError{ExitFailed}))
+		}
+		return c, found, errors.New("the configuration is not taken")
 	}
 	if f.listen != "" {
 		c.HTTP.Listen = f.listen
 	}
-	return c, nil
+	return c, found, nil
 }
 
 func (a *app) reconcile(ctx context.Context, f reconcileFlags) error {
-	c, err := a.readReconcile(f)
+	c, found, err := a.readReconcile(f)
 	if err != nil {
 		return err
 	}
 	if f.check {
-		a.printf("%s: nothing is wrong; %s, %s\n", orFlags(f.config), count1(len(c.Repositories), "repository", "repositories"), count1(stacksOf(c), "stack", "stacks"))
-		return nil
+		return a.showChecked(found)
 	}
 	log, err := a.logger(f.level, f.format)
 	if err != nil {

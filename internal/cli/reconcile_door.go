@@ -180,6 +180,9 @@ func (a *app) reconcileAskCommand(d *door, verb reconciler.Verb, use, short stri
 		if err != nil {
 			return err
 		}
+		if strings.TrimSpace(reason) == "" && reconciler.NeedsReason(verb) {
+			return usagef("say why: %s takes --reason \"why\", which is told to everybody", c.CommandPath())
+		}
 		body := map[string]string{"reason": reason, "selector": selector}
 		switch verb {
 		case reconciler.Approve:

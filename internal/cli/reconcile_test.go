@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -53,6 +54,12 @@ func TestAReconcilersDoorSaysWhatIsMissing(t *testing.T) {
 	there.run("reconcile", "health", "--ready").exits(cli.ExitFailed, "503", "standing by")
 	there.run("reconcile", "status").exits(cli.ExitUsage, "SLUICE_RECONCILER_KEY")
 	there.run("reconcile", "status", "--key", "x").exits(cli.ExitFailed, "401", "the key is not known")
+	for _, words := range []string{"override models/prod first_step", "reverse models/prod"} {
+		line := append(append([]string{"reconcile"}, strings.Fields(words)...), "--key", "x")
+		there.run(line...).exits(cli.ExitUsage, "say why", `--reason "why"`)
+		there.run(append(line, "--reason", " ")...).exits(cli.ExitUsage, "say why")
+		there.run(append(line, "--reason", "it must")...).exits(cli.ExitFailed, "401")
+	}
 	for _, verb := range []string{"resume", "continue", "suspend"} {
 		there.run("reconcile", verb, "prod", "--key", "x").exits(cli.ExitUsage, "REPOSITORY/STACK")
 	}
@@ -88,4 +95,74 @@ func TestHelpIsOrderedByWhatPeopleWant(t *testing.T) {
 		require.Greater(t, at, last, "%q is not where it should be:\n%s", line, help)
 		last = at
 	}
+}
+
+// What is only warned of does not hinder, and is not nothing either.
+func TestACheckOfTheConfigurationCountsWhatItWarnsOf(t *testing.T) {
+	s := shell{t, map[string]string{}}
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	const rest = `
+engine { url = "https://engine.example.com" }
+repository "models" {
+  url = "https://git.example.com/models.git"
+  stack "prod" {}
+}
+`
+	good := write("good.hcl", rest)
+	s.run("reconcile", "--config", good, "--check").exits(0, "good.hcl: nothing is wrong; 1 repository, 1 stack\n")
+	warned := write("warned.hcl", rest+`
+freeze "over" {
+  from  = "2025-12-24T00:00:00Z"
+  until = "2026-01-02T00:00:00Z"
+}
+notify "hook" {
+  kind    = "webhook"
+  url_env = "THERE_IS_NO_SUCH_VARIABLE"
+}
+`)
+	r := s.run("reconcile", "--config", warned, "--check").exits(0, "warned.hcl: it can be used, with 3 warnings; 1 repository, 1 stack\n", `freeze "over" is over`)
+	require.NotContains(t, r.out, "nothing is wrong")
+
+	r = s.run("--json", "reconcile", "--config", warned, "--check").exits(0)
+	require.Empty(t, r.errs, "it stands in the JSON")
+	found := r.json()
+	require.Equal(t, true, found["taken"])
+	require.Empty(t, found["mistakes"])
+	require.Len(t, found["warnings"], 3)
+	require.Contains(t, r.out, `"summary": "freeze \"over\" is over"`)
+
+	bad := write("bad.hcl", strings.Replace(rest, `stack "prod"`, `stak "prod"`, 1))
+	for _, line := range [][]string{{"--check"}, {}, {"--once"}} {
+		r = s.run(append([]string{"--json", "reconcile", "--config", bad}, line...)...).exits(cli.ExitFailed)
+		require.Empty(t, r.errs)
+		found = r.json()
+		require.Equal(t, false, found["taken"])
+		mistakes := found["mistakes"].([]any)
+		require.Len(t, mistakes, 2)
+		require.Equal(t, map[string]any{"file": bad, "line": 5.0, "column": 3.0, "summary": `Unknown block "stak" in repository "models"`, "hint": `did you mean "stack"?`}, mistakes[1])
+	}
+	s.run("reconcile", "--config", bad, "--check").exits(cli.ExitFailed, `did you mean "stack"?`, "error: the configuration is not taken")
+}
+
+// A question that nobody answers ends its line, so that what follows has one of its own.
+func TestAQuestionThatNobodyAnswersEndsItsLine(t *testing.T) {
+	nobody, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer func() { _ = nobody.Close() }()
+	if !cli.Terminal(nobody) {
+		t.Skip("the null device is no device here")
+	}
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	require.NoError(t, err)
+	defer func() { _ = out.Close() }()
+	_, err = cli.AskOn(nobody, out)("Apply? ")
+	require.ErrorIs(t, err, io.EOF)
+	text, err := os.ReadFile(out.Name())
+	require.NoError(t, err)
+	require.Equal(t, "Apply? \n", string(text))
 }

@@ -22,6 +22,10 @@ func AskOn(in, out *os.File) func(string) (string, error) {
 		if _, err := fmt.Fprint(out, question); err != nil {
 			return "", err
 		}
-		return bufio.NewReader(in).ReadString('\n')
+		said, err := bufio.NewReader(in).ReadString('\n')
+		if err != nil { // nobody has ended the line
+			_, _ = fmt.Fprintln(out)
+		}
+		return said, err
 	}
 }

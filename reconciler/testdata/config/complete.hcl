@@ -164,8 +164,8 @@ notify "log" {
 
 freeze "holidays" {
   stacks = ["models/prod", "platform"]
-  from   = "2026-12-24T00:00:00+01:00"
-  until  = "2027-01-02T00:00:00+01:00"
+  from   = "2126-12-24T00:00:00+01:00"
+  until  = "2127-01-02T00:00:00+01:00"
   reason = "nobody is here"
 }
 

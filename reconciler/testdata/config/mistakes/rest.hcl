@@ -33,6 +33,10 @@ freeze "backwards" {
   from  = "2026-01-02T00:00:00Z"
   until = "2026-01-01T00:00:00Z"
 }
+freeze "over" {
+  from  = "2025-12-24T00:00:00Z"
+  until = "2026-01-02T00:00:00Z"
+}
 freeze "no-offset" {
   from  = "2026-01-02 00:00"
   until = "2026-01-03T00:00:00Z"
