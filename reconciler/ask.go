@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -24,11 +25,13 @@ type askRecord struct {
 	Via      string // comment, http
 	Pull     int    // 0 for none
 	Comment  int64
+	Line     int // in the comment
 	At       time.Time
 
 	Rollouts []string         // that it acts on, settled at the first try
 	Sent     []string         // of those, the ones to which it was sent
 	Way      *api.RolloutSpec // back, of a reverse
+	Planless bool             // a pass was waited for to know what Git wants of the side that is gone back to
 	Answer   string
 	Ended    time.Time // zero until it was answered
 	Refused  string    // why not, when it was not done
@@ -40,7 +43,9 @@ func askKey(k StackKey, id string) journal.Key {
 
 // doAsks does what people have asked for, oldest first.
 func (p *stackPass) doAsks(ctx context.Context) error {
-	slices.SortFunc(p.asks, func(a, b askRecord) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(p.asks, func(a, b askRecord) int { // forges tell the time by the second
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Comment, b.Comment), cmp.Compare(a.Line, b.Line))
+	})
 	for i := range p.asks {
 		a := &p.asks[i]
 		if !a.Ended.IsZero() {

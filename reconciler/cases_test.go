@@ -225,7 +225,7 @@ func TestAnEmptyRepositoryAsksForNothing(t *testing.T) {
 	w.passes(3*time.Minute, time.Minute)
 	require.Empty(t, w.writes(0))
 	require.Equal(t, Waiting, w.stack("models", "prod").Phase, w.show())
-	require.Equal(t, Wait{For: ForSource, What: "there is nothing to apply: no *.tf file is in prod at commit " + short(git.heads["refs/heads/main"]) + "; no folder has one"}, w.stack("models", "prod").Waits[0])
+	require.Equal(t, Wait{For: ForSource, What: "there is nothing to apply: no *.tf file is in prod at commit " + short(git.heads["refs/heads/main"]) + "; nor is one anywhere among the watched paths"}, w.stack("models", "prod").Waits[0])
 }
 
 // F7, J7: a folder that is moved away, or mistyped, is not one whose wishes are fulfilled.
@@ -240,7 +240,7 @@ func TestAFolderThatIsNotThereIsNotInStep(t *testing.T) {
 	require.Empty(t, w.writes(n))
 	s := w.stack("models", "prod")
 	require.Equal(t, Waiting, s.Phase)
-	require.Contains(t, s.Waits[0].What, "no *.tf file is in prod at commit "+short(s.Commit)+"; there are some in production. What the stack has stays as it is")
+	require.Contains(t, s.Waits[0].What, "no *.tf file is in prod at commit "+short(s.Commit)+"; among the watched paths there are some in production. What the stack has stays as it is")
 	require.Equal(t, told+1, w.told("stack.waiting"))
 	w.repository("models").Stacks[0].Folder = "production"
 	w.begin()

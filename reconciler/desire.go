@@ -42,6 +42,7 @@ func (f *follower) desire(ctx context.Context) error {
 type folder struct {
 	Commit    gitsource.Commit
 	Files     []declaration.File
+	Shared    []declaration.File // files of variables that stand elsewhere
 	Refused   []gitsource.Refusal
 	Approvals []string // of approvalsFile
 	Elsewhere []string // folders that have files for a plan, when this one has none; at most ten
@@ -54,6 +55,10 @@ func folderOf(tree gitsource.Snapshot, c StackConfig) folder {
 	sum := sha256.New()
 	for _, file := range tree.Files {
 		if path.Dir(file.Path) != path.Clean(c.Folder) {
+			if c.sharesVariables(file.Path) {
+				out.Shared = append(out.Shared, declaration.File{Name: file.Path, Bytes: file.Bytes})
+				_, _ = fmt.Fprintf(sum, "%s\x00%s\n", file.Path, file.Blob)
+			}
 			continue
 		}
 		if path.Base(file.Path) == approvalsFile {
@@ -70,7 +75,7 @@ func folderOf(tree gitsource.Snapshot, c StackConfig) folder {
 		out.Elsewhere = foldersOf(tree)
 	}
 	for _, r := range tree.Refused {
-		if path.Dir(r.Path) == path.Clean(c.Folder) || strings.HasPrefix(path.Clean(c.Folder)+"/", r.Path+"/") {
+		if path.Dir(r.Path) == path.Clean(c.Folder) || c.sharesVariables(r.Path) || strings.HasPrefix(path.Clean(c.Folder)+"/", r.Path+"/") {
 			out.Refused = append(out.Refused, r)
 			_, _ = fmt.Fprintf(sum, "%s\x00!%s\n", r.Path, r.Reason)
 		}
@@ -81,6 +86,11 @@ func folderOf(tree gitsource.Snapshot, c StackConfig) folder {
 	writeSorted(sum, c.Variables)
 	out.Digest = hex.EncodeToString(sum.Sum(nil))
 	return out
+}
+
+// sharesVariables reports whether a path is one of the stack's files of variables.
+func (c StackConfig) sharesVariables(name string) bool {
+	return slices.ContainsFunc(c.VarFiles, func(v string) bool { return path.Join(c.Folder, v) == name })
 }
 
 // foldersOf are the folders of a tree that have files for a plan, at most ten.
@@ -144,7 +154,7 @@ func (o folder) options(c StackConfig) (declaration.Options, error) {
 }
 
 func (o folder) file(name string) (declaration.File, bool) {
-	for _, f := range o.Files {
+	for _, f := range slices.Concat(o.Files, o.Shared) {
 		if f.Name == name {
 			return f, true
 		}

@@ -166,7 +166,7 @@ func (f *follower) approveOpen(r *pullRecord, c forge.Comment, command Command) 
 func (f *follower) askOf(r *pullRecord, c forge.Comment, command Command, stack string) askRecord {
 	return askRecord{
 		ID: fmt.Sprintf("comment %d line %d", c.ID, command.Line), Stack: stack, Verb: command.Verb, Selector: command.Selector, Digest: command.Digest,
-		Rule: command.Rule, Reason: command.Reason, Who: c.Author, Via: fmt.Sprintf("comment on pull request %d", r.Number), Pull: r.Number, Comment: c.ID, At: c.At,
+		Rule: command.Rule, Reason: command.Reason, Who: c.Author, Via: fmt.Sprintf("comment on pull request %d", r.Number), Pull: r.Number, Comment: c.ID, Line: command.Line, At: c.At,
 	}
 }
 

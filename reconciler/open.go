@@ -158,6 +158,11 @@ func watched(c Config, r RepositoryConfig) []string {
 			out = append(out, strings.TrimPrefix(path.Join(s.Folder, "*.{tf,tf.json,tfvars,tfvars.json,approvals}"), "./"))
 		}
 	}
+	for _, s := range r.Stacks {
+		for _, v := range s.VarFiles {
+			out = append(out, path.Join(s.Folder, v))
+		}
+	}
 	for _, other := range c.Repositories {
 		for _, p := range other.Policies {
 			if p.Repository == r.Name {

@@ -97,9 +97,12 @@ func (f *follower) applied(ctx context.Context, c StackConfig, s stackRecord, o 
 		if err != nil {
 			return declaration.Set{}, false, fmt.Errorf("read %s, which was applied last: %w", short(s.Settled), err)
 		}
-		set, diags := declaration.LoadFiles(folderOf(tree, c).Files, options)
-		if diags.HasErrors() {
-			return declaration.Set{}, false, nil // the variables have changed since
+		then := folderOf(tree, c)
+		old, err := then.options(c) // with its own files of variables
+		old.Timings, old.Known = options.Timings, options.Known
+		set, diags := declaration.LoadFiles(then.Files, old)
+		if err != nil || diags.HasErrors() {
+			return declaration.Set{}, false, nil //nolint:nilerr // the configuration names other variables now
 		}
 		m.settled, m.applied = s.Settled, set
 	}

@@ -92,9 +92,9 @@ func (p *stackPass) nothingThere() []Wait {
 	if len(p.folder.Files) > 0 || p.config.Prune.Mode == PruneOn && p.s.things() > 0 {
 		return nil
 	}
-	hint := "no folder has one"
+	hint := "nor is one anywhere among the watched paths"
 	if len(p.folder.Elsewhere) > 0 {
-		hint = "there are some in " + joined(p.folder.Elsewhere)
+		hint = "among the watched paths there are some in " + joined(p.folder.Elsewhere)
 	}
 	text := fmt.Sprintf("there is nothing to apply: no *.tf file is in %s at commit %s; %s", path.Clean(p.c.Folder), short(p.folder.Commit.ID), hint)
 	if p.s.things() > 0 {

@@ -16,10 +16,6 @@ import (
 // the split; then the same way is gone from its target to its source, step by step. It
 // takes several passes and holds nothing in between.
 func (p *stackPass) reverse(ctx context.Context, a *askRecord) error {
-	if p.remember(p.c.Name).plan == nil && p.tree != nil && p.gitErr == nil {
-		p.hasten() // how large the side is to be that is gone back to stands in Git: it is done after the plan
-		return nil
-	}
 	t, err := p.toTakeBack(ctx, a)
 	if err != nil {
 		return err
@@ -37,6 +33,11 @@ func (p *stackPass) reverse(ctx context.Context, a *askRecord) error {
 	}
 	if live.CurrentTrafficPercent != nil && *live.CurrentTrafficPercent == 0 {
 		return refusef("rollout %s serves nothing on its target: there is nothing to take back", r.ID)
+	}
+	if !a.Planless && p.remember(p.c.Name).plan == nil && p.tree != nil {
+		a.Planless = true // how large the side is to be that is gone back to stands in Git: it may be known after this pass
+		p.hasten()
+		return nil
 	}
 	made, err := p.takeBack(ctx, a, t, live)
 	if err != nil {

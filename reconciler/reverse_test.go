@@ -3,6 +3,8 @@ package reconciler
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -144,4 +146,37 @@ func TestAHandMadeSplitAfterAWayBackIsTold(t *testing.T) {
 	w.passes(2*time.Minute, time.Minute)
 	require.Contains(t, fmt.Sprint(w.stack("models", "prod").Drift), "all on the target of "+w.all("chat")[1].ID)
 	require.GreaterOrEqual(t, w.told("drift.seen"), 2)
+}
+
+// A rollout is frozen at once and taken back although no plan can be made, and the passes
+// do not chase each other meanwhile.
+func TestAReverseIsDoneWhileThePolicyIsBroken(t *testing.T) {
+	w, git, _ := reviewed(t)
+	rules := priced(t, "500000")
+	w.repository("models").Policies = []PolicyConfig{{Path: rules}}
+	w.begin()
+	w.parks(git, 10, 100)
+	files, err := filepath.Glob(filepath.Join(rules, "*.rego"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(files[0], []byte("package x\nderp derp {"), 0o600))
+	w.begin()
+	w.ask("writer", "reverse", `{"id":"1","reason":"slow"}`, http.StatusAccepted)
+	require.Error(t, w.pass())
+	require.NotEqual(t, engineclient.StateSystemPaused, w.all("chat")[0].State, w.show())
+	hot := 0
+	for range 240 {
+		w.advance(time.Minute)
+		require.NoError(t, w.r.ledger.renew(t.Context()))
+		_ = w.pass() // the plan fails, which is told
+		select {
+		case <-w.r.followers[0].wake:
+			hot++
+		default:
+		}
+	}
+	require.LessOrEqual(t, hot, 2)
+	all := w.all("chat")
+	require.Len(t, all, 2, w.show())
+	require.Equal(t, engineclient.StateCompleted, all[1].State)
+	require.True(t, w.serves("chat", "stable", 2))
 }

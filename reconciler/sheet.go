@@ -91,7 +91,7 @@ func showAhead(c planning.Change, out *render.RolloutSheet) {
 func diffOf(before, after folder) string {
 	var out strings.Builder
 	names := map[string]bool{}
-	for _, f := range slices.Concat(before.Files, after.Files) {
+	for _, f := range slices.Concat(before.Files, before.Shared, after.Files, after.Shared) {
 		names[f.Name] = true
 	}
 	for _, name := range sortedKeys(names) {
