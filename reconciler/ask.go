@@ -3,6 +3,7 @@ package reconciler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,11 +42,13 @@ func askKey(k StackKey, id string) journal.Key {
 	return journal.Key{Kind: kindAsk, Repository: k.Repository, Stack: k.Stack, Name: id}
 }
 
-// doAsks does what people have asked for, oldest first.
+// doAsks does what people have asked for, oldest first. What cannot be done now holds up
+// those words alone that are about the same rollouts.
 func (p *stackPass) doAsks(ctx context.Context) error {
 	slices.SortStableFunc(p.asks, func(a, b askRecord) int { // forges tell the time by the second
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Comment, b.Comment), cmp.Compare(a.Line, b.Line))
 	})
+	var errs []error
 	for i := range p.asks {
 		a := &p.asks[i]
 		if !a.Ended.IsZero() {
@@ -54,16 +57,32 @@ func (p *stackPass) doAsks(ctx context.Context) error {
 			}
 			continue
 		}
+		if slices.ContainsFunc(p.asks[:i], func(b askRecord) bool { return b.Ended.IsZero() && sameRollouts(*a, b) }) && len(errs) > 0 {
+			continue // in their order
+		}
 		err := p.do(ctx, a)
 		if err != nil && !settled(err) {
-			return fmt.Errorf("%s asked by %s: %w", a.Verb, a.Who, err)
+			errs = append(errs, fmt.Errorf("%s asked by %s: %w", a.Verb, a.Who, err))
+			if errors.Is(err, errUnrecorded) || errors.Is(err, ErrNotHolder) {
+				return errors.Join(errs...)
+			}
+			continue
 		}
 		if err != nil {
 			p.answer(a, "", err.Error())
 		}
 		p.batch.Put = append(p.batch.Put, record(askKey(p.k, a.ID), *a))
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// sameRollouts reports whether two words may be about one rollout: as far as it was settled
+// which, else by what was said.
+func sameRollouts(a, b askRecord) bool {
+	if len(a.Rollouts) > 0 && len(b.Rollouts) > 0 {
+		return slices.ContainsFunc(a.Rollouts, func(id string) bool { return slices.Contains(b.Rollouts, id) })
+	}
+	return a.Selector == "" || b.Selector == "" || a.Selector == b.Selector
 }
 
 // answer ends an ask.

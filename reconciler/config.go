@@ -69,7 +69,7 @@ type RepositoryConfig struct {
 	Store   StoreKind
 
 	Interval time.Duration // between two polls; default 1 minute, at least 5 s
-	Deadline time.Duration // of one poll; default 2 minutes
+	Deadline time.Duration // of each part of a pass; default 2 minutes
 
 	Auth   AuthConfig
 	Verify VerifyConfig

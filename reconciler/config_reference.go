@@ -93,7 +93,7 @@ var Reference = []Block{
 		{Name: "exclude", Type: TextsType, Doc: "patterns of paths that are not watched"},
 		{Name: "store", Type: TextType, Default: "mirror", Choices: []string{string(Mirror), string(Shallow)}, Doc: "mirror keeps a bare mirror and knows history, shallow fetches depth 1 each time"},
 		{Name: "interval", Type: SpanType, Default: "1m", Doc: "between two polls; at least 5s"},
-		{Name: "deadline", Type: SpanType, Default: "2m", Doc: "of one poll"},
+		{Name: "deadline", Type: SpanType, Default: "2m", Doc: "of each part of a pass: reading Git, the forge, the stacks, the reports"},
 		{Name: "approval", Type: TextType, Default: "merge", Choices: []string{string(ApproveByMerge), string(ApproveByDigest)}, Doc: "merge applies what is on the followed ref, digest waits until the plan's digest is approved"},
 		{Name: "supersede", Type: TextType, Default: "latest", Choices: []string{string(Latest), string(Every)}, Doc: "of commits that come while an endpoint is busy: the latest, or every one in order"},
 		{Name: "drift", Type: TextType, Default: "report", Choices: []string{string(ReportDrift), string(CorrectDrift)}, Doc: "report tells what Git has not made, correct also mends it where no rollout or lock owns it"},

@@ -237,8 +237,6 @@ func (f *follower) hasten() {
 
 // pass reads, decides, acts and records once.
 func (f *follower) pass(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, f.config.Deadline)
-	defer cancel()
 	err := f.within(ctx, "pass", f.parts, ofRepository.String(f.config.Name))
 	if errors.Is(err, errUnrecorded) { // no comment counts as heard that is not recorded
 		f.pulls = pullMemory{}
@@ -247,35 +245,58 @@ func (f *follower) pass(ctx context.Context) error {
 }
 
 // parts are those of a pass, in their order. What fails in one does not stop the others:
-// without Git what runs is still watched, without a forge still applied. What the journal
-// does not take ends the pass, since the records of its parts speak of each other.
+// without Git what runs is still watched, without a forge still applied. Each has the
+// deadline for itself, so that a host that hangs takes no other's time; what people have
+// asked for waits for none of them. What the journal does not take ends the pass, since the
+// records of its parts speak of each other.
 func (f *follower) parts(ctx context.Context) error {
-	errs := []error{f.ledger.endLeft(ctx)}
-	gitErr := f.within(ctx, "observe", f.observe)
-	if gitErr == nil {
-		gitErr = f.within(ctx, "read", f.desire)
-	}
+	errs := []error{f.ledger.endLeft(ctx), f.inTime(ctx, f.hearFirst)}
+	gitErr := f.inTime(ctx, f.readGit)
 	errs = append(errs, gitErr)
 	f.noteGit(gitErr)
 	f.gitErr, f.judgedBy = gitErr, f.rulesKey()
 	if f.forge != nil {
-		errs = append(errs, ofForge(f.within(ctx, "pulls", f.lookAtPulls)))
+		errs = append(errs, ofForge(f.inTime(ctx, func(ctx context.Context) error { return f.within(ctx, "pulls", f.lookAtPulls) })))
 	}
+	if err := errors.Join(errs...); errors.Is(err, errUnrecorded) {
+		return err
+	}
+	errs = append(errs, f.inTime(ctx, f.eachStack))
+	if err := errors.Join(errs...); f.forge == nil || errors.Is(err, errUnrecorded) {
+		return err
+	}
+	return errors.Join(append(errs, ofForge(f.inTime(ctx, func(ctx context.Context) error {
+		return f.within(ctx, "report", func(ctx context.Context) error { return errors.Join(f.reportPulls(ctx), f.reportRuns(ctx)) })
+	})))...)
+}
+
+// inTime does one part of a pass within the deadline.
+func (f *follower) inTime(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, f.config.Deadline)
+	defer cancel()
+	return do(ctx)
+}
+
+func (f *follower) readGit(ctx context.Context) error {
+	if err := f.within(ctx, "observe", f.observe); err != nil {
+		return err
+	}
+	return f.within(ctx, "read", f.desire)
+}
+
+// eachStack makes a pass over each stack, until the journal takes nothing more.
+func (f *follower) eachStack(ctx context.Context) error {
+	var errs []error
 	for _, c := range f.config.Stacks {
-		if err := errors.Join(errs...); errors.Is(err, errUnrecorded) {
-			return err
-		}
 		pass := func(ctx context.Context) error { return f.stack(ctx, c) }
 		if err := f.within(ctx, "stack", pass, ofStack.String(c.Name)); err != nil {
 			errs = append(errs, fmt.Errorf("stack %s: %w", f.key(c.Name), err))
 		}
+		if err := errors.Join(errs...); errors.Is(err, errUnrecorded) {
+			return err
+		}
 	}
-	if err := errors.Join(errs...); f.forge == nil || errors.Is(err, errUnrecorded) {
-		return err
-	}
-	return errors.Join(append(errs, ofForge(f.within(ctx, "report", func(ctx context.Context) error {
-		return errors.Join(f.reportPulls(ctx), f.reportRuns(ctx))
-	})))...)
+	return errors.Join(errs...)
 }
 
 // forgeFault is what failed of pull requests and reports. It is told, and it neither slows

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
@@ -53,6 +55,38 @@ func (f *follower) stack(ctx context.Context, c StackConfig) error {
 	}
 	f.noteStack(p)
 	return err
+}
+
+// hearFirst does what people have asked for before Git and the forge are asked anything:
+// a cancel waits for no host that hangs. All else of the stacks comes in its turn.
+func (f *follower) hearFirst(ctx context.Context) error {
+	asks, err := readAll[askRecord](ctx, f.ledger, journal.Key{Kind: kindAsk, Repository: f.config.Name})
+	errs := []error{err}
+	for _, c := range f.config.Stacks {
+		if !slices.ContainsFunc(asks, func(a askRecord) bool { return a.Stack == c.Name && a.Ended.IsZero() }) {
+			continue
+		}
+		if err := f.hearStack(ctx, c); err != nil {
+			errs = append(errs, fmt.Errorf("stack %s: %w", f.key(c.Name), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f *follower) hearStack(ctx context.Context, c StackConfig) error {
+	p, err := f.openStack(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := p.sameProject(ctx); err != nil {
+		return err
+	}
+	err = errors.Join(p.watch(ctx), p.doAsks(ctx))
+	if errors.Is(err, errUnrecorded) {
+		p.forget()
+		return err
+	}
+	return errors.Join(err, p.close(context.WithoutCancel(ctx)))
 }
 
 // at is a commit of the followed ref.
@@ -109,13 +143,7 @@ func (p *stackPass) run(ctx context.Context) error {
 	if p.resting = rest; rest {
 		return nil
 	}
-	if err := p.watch(ctx); err != nil {
-		return err
-	}
-	if err := p.remind(ctx); err != nil {
-		return err
-	}
-	if err := p.doAsks(ctx); err != nil {
+	if err := errors.Join(p.watch(ctx), p.remind(ctx), p.doAsks(ctx)); err != nil {
 		return err
 	}
 	if err := p.arrive(ctx); err != nil {

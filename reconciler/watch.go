@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,19 +17,19 @@ import (
 )
 
 // watch reads the rollouts of the stack's open runs once and records what is new. It
-// waits for nothing: the next pass looks again.
+// waits for nothing: the next pass looks again. One that cannot be read keeps none of the
+// others from being seen.
 func (p *stackPass) watch(ctx context.Context) error {
+	var errs []error
 	for _, run := range p.runs {
 		for i := range run.Rollouts {
 			if run.Rollouts[i].Ended.IsZero() {
 				look := func(ctx context.Context) error { return p.look(ctx, run, &run.Rollouts[i]) }
-				if err := p.within(ctx, "look", look, ofRollout.String(run.Rollouts[i].ID)); err != nil {
-					return err
-				}
+				errs = append(errs, p.within(ctx, "look", look, ofRollout.String(run.Rollouts[i].ID)))
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // look reads one rollout.
