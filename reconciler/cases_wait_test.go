@@ -156,3 +156,17 @@ func TestAParkIsRemindedOfAtTheConfiguredInterval(t *testing.T) {
 	require.Equal(t, Ahead, w.stack("models", "prod").Phase)
 	require.Equal(t, 1, w.told("stack.ahead_of_git"), "that live is not what Git says is told")
 }
+
+// M: who waits for a slot is told who has it, and which of them waits for a person.
+func TestTheWaitForASlotNamesWhoHoldsIt(t *testing.T) {
+	w, git, _ := reviewed(t)
+	w.config.Limits.Rollouts = 1
+	w.follow("talks", map[string]string{"prod/main.tf": canaryHouse("talk")})
+	w.begin()
+	w.until("in step", 20*time.Minute, func() bool { return w.stack("talks", "prod").Phase == InStep })
+	w.parks(git, 10, 100)
+	since := w.stack("models", "prod").Since
+	w.remotes["talks"].push("main", "canary", map[string]string{"prod/main.tf": canaryHouse("talk", 10, 100)})
+	w.passes(time.Hour, time.Minute)
+	require.Equal(t, []Wait{{For: ForSlot, What: "1 rollout under way (models/prod, parked since " + stamp(since) + "), and limits { rollouts = 1 } allows no more"}}, w.stack("talks", "prod").Waits)
+}

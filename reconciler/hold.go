@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/gitsource"
 )
@@ -140,7 +141,7 @@ func (r *Reconciler) slot(ctx context.Context) (Wait, bool, error) {
 	if most == 0 {
 		return Wait{}, false, nil
 	}
-	n := 0
+	n, holders := 0, []string(nil)
 	for _, f := range r.followers { // a stack that was taken out of the configuration has no slot
 		for _, c := range f.config.Stacks {
 			s, err := read[stackRecord](ctx, r.ledger, stackKey(f.key(c.Name)))
@@ -148,10 +149,16 @@ func (r *Reconciler) slot(ctx context.Context) (Wait, bool, error) {
 				return Wait{}, false, err
 			}
 			n += s.UnderWay
+			switch {
+			case s.UnderWay > 0 && s.Phase == Parked:
+				holders = slices.Insert(holders, 0, fmt.Sprintf("%s, parked since %s", f.key(c.Name), stamp(s.Since)))
+			case s.UnderWay > 0:
+				holders = append(holders, f.key(c.Name).String())
+			}
 		}
 	}
 	if n < most {
 		return Wait{}, false, nil
 	}
-	return Wait{For: ForSlot, What: fmt.Sprintf("%d rollouts are under way, and limits { rollouts = %d } allows no more", n, most)}, true, nil
+	return Wait{For: ForSlot, What: fmt.Sprintf("%s under way (%s), and limits { rollouts = %d } allows no more", planning.Count(n, "rollout"), clip(strings.Join(holders, "; "), 500), most)}, true, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal/journaltest"
 )
 
 // parks pushes a canary whose candidate is slow, and waits for its park.
@@ -179,4 +180,44 @@ func TestAReverseIsDoneWhileThePolicyIsBroken(t *testing.T) {
 	require.Len(t, all, 2, w.show())
 	require.Equal(t, engineclient.StateCompleted, all[1].State)
 	require.True(t, w.serves("chat", "stable", 2))
+}
+
+// A way back is respected by a journal that has just begun, and under another label of the
+// same rollout: the stack is ahead of Git, and nothing starts again.
+func TestAWayBackIsRespectedByWhoHasNotSeenIt(t *testing.T) {
+	label := func(text string) string {
+		return strings.Replace(text, `"sluice_rollout" "r"`, `"sluice_rollout" "q"`, 1)
+	}
+	moved := "\nmoved {\n  from = sluice_rollout.r\n  to = sluice_rollout.q\n}\n"
+	for name, after := range map[string]func(w *stage, git *memoryRemote){
+		"a new journal": func(w *stage, _ *memoryRemote) {
+			w.journal, w.config.State.Instance = journaltest.New(), w.r.instance
+			w.begin()
+		},
+		"another label": func(_ *stage, git *memoryRemote) {
+			git.push("main", "another label", map[string]string{"prod/main.tf": label(canaryHouse("chat", 10, 100))})
+		},
+		"a moved label": func(_ *stage, git *memoryRemote) {
+			git.push("main", "another label", map[string]string{"prod/main.tf": label(canaryHouse("chat", 10, 100)) + moved})
+		},
+	} {
+		for _, end := range []string{"completed", "parked"} {
+			t.Run(name+" "+end, func(t *testing.T) {
+				w, git, _ := reviewed(t)
+				if end == "completed" {
+					git.push("main", "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+					w.until("it runs", 20*time.Minute, w.phase(RollingOut))
+					w.until("it ends", 5*time.Hour, w.phase(InStep))
+				} else {
+					w.parks(git, 10, 100)
+				}
+				w.ask("writer", "reverse", `{"id":"1","reason":"slow"}`, http.StatusAccepted)
+				w.isOver(engineclient.StateCompleted)
+				after(w, git)
+				w.passes(2*time.Hour, time.Minute)
+				require.Len(t, w.all("chat"), 2, w.show())
+				require.Equal(t, Ahead, w.stack("models", "prod").Phase, w.show())
+			})
+		}
+	}
 }

@@ -73,7 +73,22 @@ func (p *stackPass) takeInRollout(ctx context.Context, c planning.Change, live a
 	if live.State == engineclient.StateCanceled && !p.hasDecided(c) {
 		p.decide(decisionRecord{Address: address, Spec: c.Digest, Verb: Cancel, Rollout: live.ID, At: p.now()})
 	}
+	if back, ok := p.wayBackOf(live); ok && live.State == engineclient.StateCompleted && !p.hasDecided(c) {
+		p.decide(decisionRecord{Address: address, Spec: c.Digest, Verb: Reverse, Rollout: live.ID, At: back.CreatedAt.Time})
+	}
 	return nil
+}
+
+// wayBackOf is the rollout that has taken another one back: the newest of its endpoint, from
+// its target to its source.
+func (p *stackPass) wayBackOf(live api.Rollout) (api.Rollout, bool) {
+	for _, e := range p.plan.changes.Standing.Endpoints {
+		last := planning.Newest(slices.Concat(e.Rollouts, e.Past))
+		if e.ID == live.EndpointID && last.ID != live.ID && last.CreatedAt.After(live.CreatedAt.Time) {
+			return last, last.State == engineclient.StateCompleted && last.SourceDeploymentID == live.TargetDeploymentID && last.TargetDeploymentID == live.SourceDeploymentID
+		}
+	}
+	return api.Rollout{}, false
 }
 
 // watched reports whether a rollout is one of a run's, of those that are over too: what was
