@@ -25,6 +25,9 @@ func (p *stackPass) apply(ctx context.Context) error {
 		if err := p.takeInAll(ctx); err != nil {
 			return err
 		}
+		if err := p.handOver(ctx); err != nil {
+			return err
+		}
 		p.noteDrift()
 		todo := p.todo()
 		run := p.current()

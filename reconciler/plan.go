@@ -25,6 +25,7 @@ type planned struct {
 	digest  string         // of the plan; empty when there is none
 	at      time.Time
 	kept    []planning.Change // what is declared no more and stays
+	moved   []leftTo          // what another stack declares now
 	records []planning.Change // of rollouts that are over and declared no more: history, which no plan deletes
 	problem string            // why there is no plan, where it is not the files
 
@@ -87,6 +88,7 @@ func (f *follower) planIn(ctx context.Context, c StackConfig, o folder, s stackR
 		kept.known = out.changes.Known()
 	}
 	out.keepRecords()
+	f.leaveToOthers(c, out)
 	if f.config.Prune.Mode != PruneOn {
 		out.keepUndeclared()
 	}
