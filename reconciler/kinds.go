@@ -46,6 +46,7 @@ var EventKinds = []EventKind{
 	{"apply.delete", "a thing was deleted"},
 	{"apply.taken_in", "a thing stood already and is taken in"},
 	{"apply.gone", "a thing is neither declared nor there any more"},
+	{"apply.handed_over", "a thing is declared by another stack now, and is left to it"},
 
 	{"asked.resume", "what became of a person's resume"},
 	{"asked.promote", "what became of a promote"},
