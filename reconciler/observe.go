@@ -24,7 +24,7 @@ func (f *follower) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	to := f.config.Wanted.Resolve(refs)
+	to := f.resolve(refs, before.Seen)
 	happened, err := f.happened(ctx, before.Seen, to)
 	if err != nil {
 		return err
@@ -32,7 +32,8 @@ func (f *follower) observe(ctx context.Context) error {
 	after := before
 	after.Seen, after.Redirect = before.Next(to), refs.Moved
 	f.source = after
-	if happened == gitsource.Unchanged && before.Now.State == to.State && before.Redirect == refs.Moved {
+	quiet := happened == gitsource.Unchanged && before.Now.State == to.State && before.Redirect == refs.Moved
+	if quiet && before.Now.Reason == to.Reason {
 		return nil
 	}
 	if happened != gitsource.Unchanged {
@@ -40,7 +41,9 @@ func (f *follower) observe(ctx context.Context) error {
 	}
 	f.source = after
 	b := journal.Batch{Put: []journal.Record{record(sourceKey(f.config), after)}}
-	f.tellSource(&b, before, after, happened)
+	if !quiet { // another reason for the same is seen in the status
+		f.tellSource(&b, before, after, happened)
+	}
 	return f.ledger.write(ctx, b)
 }
 

@@ -213,10 +213,14 @@ func (r *Reconciler) History(ctx context.Context, q journal.Query) ([]HistoryLin
 const ExitPending = 2
 
 // ExitCode is what a single pass tells a pipeline: 0 nothing to do, or done; 2 changes
-// are pending or under way; 3 a rollout is parked. An error is the caller's 1.
+// are pending or under way; 3 a rollout is parked; 1 a stack that cannot be planned or
+// was refused, or a ref that is not there. An error is the caller's 1.
 func (s Status) ExitCode() int {
 	code := 0
 	for _, r := range s.Repositories {
+		if r.unfollowed() {
+			code = 1
+		}
 		for _, k := range r.Stacks {
 			switch k.Phase {
 			case Parked:

@@ -52,7 +52,11 @@ func (r RepositoryStatus) render(w io.Writer, o render.Options) error {
 	}
 	lines := []string{head}
 	if r.State != "found" {
-		lines = append(lines, "  the ref is "+r.State+": "+render.Inert(r.Reason))
+		line := "  the ref is " + r.State + ": " + render.Inert(r.Reason)
+		if r.unfollowed() {
+			line = "  ✗" + line[1:] + "; nothing is changed at the engine until it is there"
+		}
+		lines = append(lines, line)
 	}
 	if r.Error != "" {
 		lines = append(lines, fmt.Sprintf("  ✗ %s failed in a row: %s", passes(r.Failures), r.Error))

@@ -37,8 +37,8 @@ rollout, which the comment then follows to its end. A parked rollout waits for a
 
 Without --once it runs until SIGINT or SIGTERM; rollouts go on without it, and the next
 start takes them up. With --once it makes one pass over every repository, for pipelines:
-exit codes 0 nothing to do, or done; 1 an error; 2 changes wait or are under way;
-3 a rollout is parked. A mistaken command line or configuration ends with 1 then.
+exit codes 0 nothing to do, or done; 1 an error, or a ref that is not there; 2 changes
+wait or are under way; 3 a rollout is parked. A mistaken command line or configuration ends with 1 then.
 
 The commands below ask a reconciler that runs with an http block, at SLUICE_RECONCILER_URL
 with the key SLUICE_RECONCILER_KEY; release alone asks the engine. A rollout itself is

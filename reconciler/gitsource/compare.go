@@ -18,6 +18,20 @@ func (s Seen) Next(now Resolved) Seen {
 	return Seen{Now: now, Last: s.Last}
 }
 
+// Known is what a poll found, for those who have seen the ref before: a repository that
+// has lost its last branch is not one that waits for its first commit.
+func (s Seen) Known(now Resolved) Resolved {
+	if now.State != Empty || s.Last.State != Found {
+		return now
+	}
+	name := s.Last.Commit
+	if s.Last.Ref != "" {
+		name = strings.TrimPrefix(strings.TrimPrefix(s.Last.Ref, branches), tags) + ", which was at " + s.Last.Commit[:min(len(s.Last.Commit), 10)]
+	}
+	now.State, now.Reason = Missing, "the repository has no branch and no tag any more; gone is "+name
+	return now
+}
+
 // Ancestry says whether the commit of before is an ancestor of the one of now.
 type Ancestry string
 
