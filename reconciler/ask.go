@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
 
@@ -61,7 +62,7 @@ func (p *stackPass) doAsks(ctx context.Context) error {
 			continue // in their order
 		}
 		err := p.do(ctx, a)
-		if err != nil && !settled(err) {
+		if err != nil && (!settled(err) || engineclient.IsStale(err) && p.now().Sub(a.At) < patience) {
 			errs = append(errs, fmt.Errorf("%s asked by %s: %w", a.Verb, a.Who, err))
 			if errors.Is(err, errUnrecorded) || errors.Is(err, ErrNotHolder) {
 				return errors.Join(errs...)
@@ -75,6 +76,9 @@ func (p *stackPass) doAsks(ctx context.Context) error {
 	}
 	return errors.Join(errs...)
 }
+
+// patience is how long a word is tried again that crosses with other writes.
+const patience = time.Hour
 
 // sameRollouts reports whether two words may be about one rollout: as far as it was settled
 // which, else by what was said.
@@ -113,7 +117,7 @@ func (p *stackPass) do(ctx context.Context, a *askRecord) error {
 	case Override:
 		return p.override(a)
 	case Retry:
-		return p.again(a)
+		return p.again(ctx, a)
 	case Suspend:
 		p.s.Suspended = &suspension{Who: a.Who, Reason: a.Reason, At: a.At}
 		p.answer(a, "suspended: nothing is started, and what runs is watched on. Go on with: "+p.way(Continue, ""), "")

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -61,11 +62,16 @@ func (p *stackPass) override(a *askRecord) error {
 }
 
 // again allows the specs that a person has canceled or taken back.
-func (p *stackPass) again(a *askRecord) error {
-	var lifted []string
+func (p *stackPass) again(ctx context.Context, a *askRecord) error {
+	runs, err := p.known(ctx)
+	if err != nil {
+		return err
+	}
+	var lifted, there []string
 	for _, d := range p.allDecisions() {
 		address := d.Address
-		if a.Selector != "" && a.Selector != address && a.Selector != d.Rollout {
+		there = append(there, address)
+		if a.Selector != "" && !slices.Contains(p.namesOf(runs, d), a.Selector) {
 			continue
 		}
 		delete(p.decisions, d.about())
@@ -75,13 +81,29 @@ func (p *stackPass) again(a *askRecord) error {
 				p.s.unbind(b.Address)
 			}
 		}
-		p.s.Again = append(p.s.Again, allowedAgain{Spec: d.Spec, At: p.now()})
+		p.s.Again = append(p.s.Again, allowedAgain{Spec: d.Spec, Rollout: d.Rollout, At: p.now()})
 		lifted = append(lifted, address)
 	}
-	if len(lifted) == 0 {
+	switch {
+	case len(there) == 0:
 		return refusef("nothing of %s was canceled or taken back", p.k)
+	case len(lifted) == 0:
+		return refusef("nothing named %s was canceled or taken back; there is %s", inert(a.Selector), joined(there))
 	}
 	p.forget()
 	p.answer(a, joined(lifted)+" may start again", "")
 	return nil
+}
+
+// namesOf are what people call the rollout of a decision.
+func (p *stackPass) namesOf(runs []*runRecord, d decisionRecord) []string {
+	out := []string{d.Address, d.Rollout}
+	for _, run := range runs {
+		for _, r := range run.Rollouts {
+			if r.ID == d.Rollout || r.Address == d.Address {
+				out = append(out, p.names(p.k.Stack, r)...)
+			}
+		}
+	}
+	return out
 }

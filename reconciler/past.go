@@ -61,7 +61,9 @@ func (p *planned) history() []string {
 
 // again reports whether a rollout is of a spec that a person has allowed once more since.
 func (s *stackRecord) again(r api.Rollout) bool {
-	return r.Sluice != nil && slices.ContainsFunc(s.Again, func(a allowedAgain) bool { return a.Spec == r.Sluice.Digest && r.CreatedAt.Before(a.At) })
+	return slices.ContainsFunc(s.Again, func(a allowedAgain) bool {
+		return r.CreatedAt.Before(a.At) && (a.Rollout == r.ID || r.Sluice != nil && a.Spec == r.Sluice.Digest)
+	})
 }
 
 // has reports whether an id is bound.

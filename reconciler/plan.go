@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"slices"
@@ -135,8 +136,12 @@ func (p *planned) keepUndeclared() {
 // asked to approve what cannot be.
 func (p *planned) blockRefused() {
 	for i := range p.changes.List {
-		if c := &p.changes.List[i]; c.Ahead != nil && c.Ahead.Refused != "" && c.Blocked == "" && c.Makes() {
-			c.Blocked = "the engine would refuse it: " + c.Ahead.Refused
+		c := &p.changes.List[i]
+		if c.Ahead == nil || c.Blocked != "" || !c.Makes() {
+			continue
+		}
+		if no := cmp.Or(c.Ahead.Refused, c.Ahead.Standstill()); no != "" {
+			c.Blocked = "the engine would refuse it: " + no
 		}
 	}
 }

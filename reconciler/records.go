@@ -63,8 +63,9 @@ type stackRecord struct {
 // allowedAgain is a spec that a person has allowed to start once more: what was made of it
 // before is history.
 type allowedAgain struct {
-	Spec string
-	At   time.Time
+	Spec    string
+	Rollout string // that was decided about: an engine may tell no digest
+	At      time.Time
 }
 
 type suspension struct {

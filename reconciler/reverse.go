@@ -91,7 +91,7 @@ func (p *stackPass) toTakeBack(ctx context.Context, a *askRecord) (taken, error)
 		return taken{}, refusef("several rollouts can be meant (%s); name one: %s", joined(names(found)), p.way(Reverse, found[0].Endpoint))
 	}
 	t := best[found[0].EndpointID]
-	if by := t.takenBackBy(); by != nil && len(a.Rollouts) == 0 {
+	if by := t.takenBackBy(); by != nil && a.Way == nil {
 		return taken{}, refusef("rollout %s was taken back already, by %s, which is %s", found[0].ID, by.ID, by.State)
 	}
 	if len(a.Rollouts) == 0 {
@@ -212,33 +212,55 @@ func (p *stackPass) takeBack(ctx context.Context, a *askRecord, t taken, live ap
 			}
 			return made, refusef("%s", planning.HeldBy(r.Endpoint, by))
 		}
-		spec.Sluice = &api.SpecExtra{Digest: digest, Origin: inert(fmt.Sprintf("reverse of %s, asked by %s", r.ID, a.Who))}
-		if !p.live.ours() {
-			spec.Sluice = nil
-		}
-		in := journal.Intent{ID: a.ID + " reverse " + r.ID + " " + token(), Repository: p.k.Repository, Stack: p.k.Stack, Address: r.Address, Verb: "create_rollout"}
-		asked := journal.Batch{Put: []journal.Record{record(askKey(p.k, a.ID), *a)}}
-		err := p.ledger.intendWith(ctx, in, asked, func(ctx context.Context) (journal.Batch, error) {
-			var err error
-			made, err = p.engine.CreateRollout(ctx, r.EndpointID, spec, planning.IdempotencyKey(r.EndpointID, digest, a.ID))
-			return journal.Batch{}, err
-		})
-		if err != nil {
+		if made, err = p.makeWayBack(ctx, a, t, spec, digest); err != nil {
 			return made, err
 		}
 	}
-	if made.State == engineclient.StatePending {
-		in := journal.Intent{ID: a.ID + " start " + made.ID + " " + token(), Repository: p.k.Repository, Stack: p.k.Stack, Address: r.Address, Verb: "start_rollout"}
-		err = p.ledger.intend(ctx, in, func(ctx context.Context) (journal.Batch, error) {
-			var err error
-			made, err = p.engine.StartRollout(ctx, r.EndpointID, made.ID)
-			return journal.Batch{}, err
-		})
-	}
-	if err != nil {
+	if err := p.follow(ctx, a, t, made, digest); err != nil || made.State != engineclient.StatePending {
 		return made, err
 	}
-	return made, p.follow(ctx, a, t, made, digest)
+	return p.startWayBack(ctx, a, r, made)
+}
+
+// makeWayBack creates the reverse rollout. Who watches it is recorded with its making.
+func (p *stackPass) makeWayBack(ctx context.Context, a *askRecord, t taken, spec api.RolloutSpec, digest string) (made api.Rollout, err error) {
+	r := t.rollout()
+	if p.live.ours() {
+		spec.Sluice = &api.SpecExtra{Digest: digest, Origin: inert(fmt.Sprintf("reverse of %s, asked by %s", r.ID, a.Who))}
+	}
+	in := journal.Intent{ID: a.ID + " reverse " + r.ID + " " + token(), Repository: p.k.Repository, Stack: p.k.Stack, Address: r.Address, Verb: "create_rollout"}
+	asked := journal.Batch{Put: []journal.Record{record(askKey(p.k, a.ID), *a)}}
+	err = p.ledger.intendWith(ctx, in, asked, func(ctx context.Context) (journal.Batch, error) {
+		if made, err = p.engine.CreateRollout(ctx, r.EndpointID, spec, planning.IdempotencyKey(r.EndpointID, digest, a.ID)); err != nil {
+			return journal.Batch{}, err
+		}
+		return journal.Batch{}, nil
+	})
+	return made, err
+}
+
+// startWayBack starts the reverse rollout. One that the engine will not start is deleted
+// again: it would hold its endpoint for ever.
+func (p *stackPass) startWayBack(ctx context.Context, a *askRecord, r *runRollout, made api.Rollout) (api.Rollout, error) {
+	in := journal.Intent{ID: a.ID + " start " + made.ID + " " + token(), Repository: p.k.Repository, Stack: p.k.Stack, Address: r.Address, Verb: "start_rollout"}
+	started := made
+	err := p.ledger.intend(ctx, in, func(ctx context.Context) (journal.Batch, error) {
+		var err error
+		started, err = p.engine.StartRollout(ctx, r.EndpointID, made.ID)
+		return journal.Batch{}, err
+	})
+	if err == nil || !settled(err) || engineclient.IsStale(err) {
+		return started, err
+	}
+	in = journal.Intent{ID: a.ID + " delete " + made.ID + " " + token(), Repository: p.k.Repository, Stack: p.k.Stack, Address: r.Address, Verb: "delete_rollout"}
+	gone := p.ledger.intend(ctx, in, func(ctx context.Context) (journal.Batch, error) {
+		return journal.Batch{}, p.engine.DeleteRollout(ctx, r.EndpointID, made.ID, "")
+	})
+	if gone != nil && !engineclient.IsNotFound(gone) {
+		return made, gone // it is looked for again, and started or deleted then
+	}
+	p.unfollow(made.ID)
+	return made, refusef("the way back cannot start: %s", err)
 }
 
 // madeSince finds a reverse rollout that an earlier try has made: of the same spec, and
@@ -263,8 +285,13 @@ func (p *stackPass) follow(ctx context.Context, a *askRecord, t taken, made api.
 		return err
 	}
 	run.TakenBack = run.TakenBack || over
+	if slices.ContainsFunc(run.Rollouts, func(r runRollout) bool { return r.ID == made.ID }) {
+		return nil // another one's word has brought it about, or this one in an earlier pass
+	}
 	of := &run.Rollouts[t.at]
-	of.Steered = append(of.Steered, steered{Verb: Reverse, Who: a.Who, Reason: a.Reason, At: p.now()})
+	if n := len(of.Steered); n == 0 || of.Steered[n-1].Verb != Reverse || of.Steered[n-1].Who != a.Who { // unless its cancel has told it
+		of.Steered = append(of.Steered, steered{Verb: Reverse, Who: a.Who, Reason: a.Reason, At: p.now()})
+	}
 	back := runRollout{Address: of.Address, Endpoint: of.Endpoint, EndpointID: of.EndpointID, ID: made.ID, Spec: digest, Since: p.now(), Reverse: true}
 	back.see(made)
 	p.rollouts[made.ID] = made
@@ -294,4 +321,11 @@ func (p *stackPass) sizeOfBefore(live api.Rollout) *int {
 		return nil
 	}
 	return &n
+}
+
+// unfollow forgets a rollout that is deleted again before it has moved anything.
+func (p *stackPass) unfollow(id string) {
+	for _, run := range p.runs {
+		run.Rollouts = slices.DeleteFunc(run.Rollouts, func(r runRollout) bool { return r.ID == id })
+	}
 }

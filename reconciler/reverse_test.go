@@ -3,8 +3,10 @@ package reconciler
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -220,4 +222,134 @@ func TestAWayBackIsRespectedByWhoHasNotSeenIt(t *testing.T) {
 			})
 		}
 	}
+}
+
+// refusing is a way to the engine that answers some calls with a refusal, so many times.
+type refusing struct {
+	*stage
+	times        int
+	status, code string
+	when         func(*http.Request) bool
+}
+
+// RoundTrip refuses, or carries the call on.
+func (r *refusing) RoundTrip(req *http.Request) (*http.Response, error) {
+	if r.times == 0 || !r.when(req) {
+		return r.stage.RoundTrip(req)
+	}
+	r.times--
+	rec := httptest.NewRecorder()
+	status, err := strconv.Atoi(r.status)
+	if err != nil {
+		return nil, err
+	}
+	rec.Header().Set("Content-Type", "application/json")
+	rec.WriteHeader(status)
+	_, err = fmt.Fprintf(rec, `{"code":%[1]q,"message":"not now","error":{"code":%[1]q,"message":"not now","type":"invalid_request_error"}}`, r.code)
+	return rec.Result(), err
+}
+
+// A word that crosses with another write is tried again at the next pass, at each of the
+// calls that it takes.
+func TestAConflictEndsNoCancelAndNoReverse(t *testing.T) {
+	for _, c := range []struct{ verb, call string }{{"cancel", ":cancel"}, {"cancel", "/cancel"}, {"reverse", "cancel"}, {"reverse", "/rollouts"}, {"reverse", "start"}} {
+		t.Run(c.verb+" "+c.call, func(t *testing.T) {
+			w, git, _ := reviewed(t)
+			w.parks(git, 10, 100)
+			way := &refusing{stage: w, times: 1, status: "409", code: api.CodeAborted, when: func(r *http.Request) bool {
+				return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, c.call)
+			}}
+			w.Client = w.clientOver(way, w.key)
+			w.begin()
+			w.ask("writer", c.verb, `{"id":"1","reason":"slow"}`, http.StatusAccepted)
+			for range 120 {
+				_ = w.pass() // the one that meets the conflict fails
+				w.advance(time.Minute)
+				require.NoError(t, w.r.ledger.renew(t.Context()))
+			}
+			all := w.all("chat")
+			require.Equal(t, engineclient.StateCanceled, all[0].State, w.show())
+			if c.verb == "reverse" {
+				require.Len(t, all, 2, w.show())
+				require.Equal(t, engineclient.StateCompleted, all[1].State, w.show())
+			}
+		})
+	}
+}
+
+// A way back that the engine will not start is deleted again and said so; it holds the
+// endpoint for nobody.
+func TestAWayBackThatCannotStartHoldsNothing(t *testing.T) {
+	w, git, _ := reviewed(t)
+	w.parks(git, 10, 100)
+	way := &refusing{stage: w, times: 1, status: "400", code: "FAILED_PRECONDITION", when: func(r *http.Request) bool {
+		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "start")
+	}}
+	w.Client = w.clientOver(way, w.key)
+	w.begin()
+	w.ask("writer", "reverse", `{"id":"1","reason":"slow"}`, http.StatusAccepted)
+	w.until("it is canceled", 10*time.Minute, w.phase(Ahead))
+	w.passes(3*time.Minute, time.Minute)
+	require.Zero(t, way.times)
+	require.Len(t, w.all("chat"), 1, w.show())
+	lines, err := w.r.History(t.Context(), journal.Query{Most: 100, Kind: "asked.reverse"})
+	require.NoError(t, err)
+	require.Contains(t, lines[0].Text, "refused: the way back cannot start: not now")
+	w.ask("writer", "reverse", `{"id":"2","reason":"slow"}`, http.StatusAccepted)
+	w.isOver(engineclient.StateCompleted)
+	require.Len(t, w.all("chat"), 2)
+}
+
+// Two people who take the same rollout back bring about one way back, which is told once.
+func TestTwoPeopleTakeTheSameRolloutBack(t *testing.T) {
+	w, git, _ := reviewed(t)
+	w.parks(git, 10, 100)
+	w.ask("writer", "reverse", `{"id":"1","reason":"slow"}`, http.StatusAccepted)
+	w.ask("keeper", "reverse", `{"id":"1","reason":"slow too"}`, http.StatusAccepted)
+	w.isOver(engineclient.StateCompleted)
+	require.Len(t, w.all("chat"), 2)
+	require.Len(t, w.stack("models", "prod").Rollouts, 2)
+	require.Equal(t, 1, w.told("rollout.reversing"))
+	require.Equal(t, 2, w.told("asked.reverse"))
+}
+
+// What was canceled is allowed again by each name that people use.
+func TestARetryTakesEveryName(t *testing.T) {
+	for _, selector := range []string{"", "chat", "prod/chat", "models/prod/chat", "acme/chat", "sluice_rollout.r", "nobody"} {
+		t.Run(selector, func(t *testing.T) {
+			w, _ := canary(t, 10, 100)
+			w.ask("writer", "cancel", `{"id":"1","reason":"slow"}`, http.StatusAccepted)
+			w.isOver(engineclient.StateCanceled)
+			w.ask("keeper", "retry", fmt.Sprintf(`{"id":"2","selector":%q}`, selector), http.StatusAccepted)
+			require.NoError(t, w.pass())
+			lines, err := w.r.History(t.Context(), journal.Query{Most: 100, Kind: "asked.retry"})
+			require.NoError(t, err)
+			if selector == "nobody" {
+				require.Contains(t, lines[0].Text, "refused: nothing named nobody was canceled or taken back; there is sluice_rollout.r")
+				return
+			}
+			require.Contains(t, lines[0].Text, "sluice_rollout.r may start again")
+		})
+	}
+}
+
+// After the most usual cancel, at a park of the first step, the same ladder cannot start
+// again from where the split is: that is told before anything is made, with the way on.
+func TestARetryAtTheFirstStepIsToldToGoBackFirst(t *testing.T) {
+	w, git, _ := reviewed(t)
+	w.parks(git, 10, 100)
+	w.ask("writer", "cancel", `{"id":"1","reason":"slow"}`, http.StatusAccepted)
+	w.isOver(engineclient.StateCanceled)
+	n := len(w.calls)
+	w.ask("keeper", "retry", `{"id":"2"}`, http.StatusAccepted)
+	w.passes(30*time.Minute, time.Minute)
+	require.Empty(t, w.writes(n))
+	s := w.stack("models", "prod")
+	require.Equal(t, Waiting, s.Phase, w.show())
+	require.Contains(t, s.Waits[0].What, "the first step asks for 10 %, which the target carries already: start above 10, or go back first with a reverse")
+	w.ask("writer", "reverse", `{"id":"3","reason":"slow"}`, http.StatusAccepted)
+	w.until("it is taken back", 5*time.Hour, func() bool {
+		all := w.all("chat")
+		return len(all) > 1 && all[1].State == engineclient.StateCompleted
+	})
 }

@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
@@ -38,6 +39,19 @@ func (a *Ahead) On(listed []api.InstanceType) {
 			}
 		}
 	}
+}
+
+// Standstill says why an engine would make the rollout and not start it: its first step is
+// where the target is already, such as after a cancel at that step. Empty when it is not.
+func (a Ahead) Standstill() string {
+	if a.Refused != "" || a.Preview.EstimatedSeedPercent == nil || a.Spec.Canary == nil {
+		return ""
+	}
+	steps, seed := a.Journey().Steps, *a.Preview.EstimatedSeedPercent
+	if len(steps) > 0 && seed > 0 && steps[0].TrafficPercent <= seed {
+		return fmt.Sprintf("the first step asks for %d %%, which the target carries already: start above %d, or go back first with a reverse", steps[0].TrafficPercent, seed)
+	}
+	return ""
 }
 
 // Journey is the way on what stands; of a spec that is refused it is that of the
