@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,7 +91,11 @@ func due(changes planning.Changes) bool {
 // refuseBlocked ends an apply before its first write when a part of it cannot be done.
 func refuseBlocked(changes planning.Changes) error {
 	for _, c := range changes.List {
+		owned := slices.IndexFunc(changes.Standing.Endpoints, func(e planning.StandingEndpoint) bool { return e.ID == c.EndpointID && e.Owner != "" })
 		switch {
+		case c.Blocked != "" && owned >= 0:
+			name, owner := planning.BareName(changes.Standing.Endpoints[owned].Name), changes.Standing.Endpoints[owned].Owner
+			return fmt.Errorf("nothing was changed: endpoint %s is reconciled by %s. Merge the change into what that follows, or take the endpoint from it: sluice reconcile release %[1]s --reason WHY", name, owner)
 		case c.Blocked != "":
 			return fmt.Errorf("nothing was changed: %s is blocked: %s", c.Address, c.Blocked)
 		case c.Protected && c.Action == planning.Replace:

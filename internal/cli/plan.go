@@ -97,7 +97,8 @@ func (a *app) folderPlan(folder string, f planFlags) (*folderPlan, error) {
 	return &folderPlan{app: a, client: c, live: reconciler.NewLive(c), folder: folder, flags: f}, nil
 }
 
-// changes plans on what stands now.
+// changes plans on what stands now. An apply is held by the owner of an endpoint, a plan
+// tells who that is.
 func (p *folderPlan) changes(ctx context.Context) (planning.Changes, declaration.Diagnostics, error) {
 	if err := p.live.Refresh(ctx); err != nil {
 		return planning.Changes{}, nil, err
@@ -105,7 +106,11 @@ func (p *folderPlan) changes(ctx context.Context) (planning.Changes, declaration
 	load := func(o declaration.Options) (declaration.Set, declaration.Diagnostics) {
 		return declaration.Load(p.folder, o)
 	}
-	return reconciler.PlanFolder(ctx, p.live, load, declaration.Options{Assign: p.flags.assign, Environ: os.Environ()}, reconciler.Past{})
+	past := reconciler.Past{Sees: reconciler.OwnersTold}
+	if p.applies {
+		past.Sees = nil
+	}
+	return reconciler.PlanFolder(ctx, p.live, load, declaration.Options{Assign: p.flags.assign, Environ: os.Environ()}, past)
 }
 
 // planned plans once for a person, who sees what is wrong with the folder.

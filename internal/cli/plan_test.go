@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/cli"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 )
 
 const declaredChat = `
@@ -92,4 +93,29 @@ deny contains {"msg": "the first step is too large", "address": r.address} if {
 	s.run("plan", dir, "--policy", dir).exits(cli.ExitFailed, "deny  sluice_rollout.new: the first step is too large")
 	s.run("apply", dir, "--yes", "--policy", dir).exits(cli.ExitFailed, "denied")
 	s.run("plan", dir, "--exit-code", "--var", "step=10", "--policy", dir).exits(cli.ExitPending, "4 created", "allowed")
+}
+
+// A reviewer reads what a merge will do. Whose the endpoint is stops an apply by hand, and
+// not the plan.
+func TestAPlanOfWhatAReconcilerHasIsNotBlocked(t *testing.T) {
+	s := served(t)
+	before, after := folder(t, map[string]string{"main.tf": declaredChat}), folder(t, map[string]string{"main.tf": declaredChat + declaredShift})
+	s.run("apply", before, "--yes").exits(cli.ExitOK)
+	c, err := engineclient.New(engineclient.Config{BaseURL: s.env["SLUICE_ENGINE_URL"], APIKey: s.env["SLUICE_API_KEY"]})
+	require.NoError(t, err)
+	for ep, err := range c.Endpoints(t.Context(), engineclient.ListOptions{}) {
+		require.NoError(t, err)
+		_, err = c.ClaimEndpoint(t.Context(), ep.ID, "reconciler-7 models/prod")
+		require.NoError(t, err)
+	}
+	const note = "endpoint chat is reconciled by reconciler-7 models/prod: a merge applies this, sluice apply does not"
+	got := s.run("plan", after).exits(cli.ExitOK, "1 rollout, 1 created, 0 replaced, 0 destroyed", "canary 50 → 100 %")
+	require.Contains(t, strings.Join(strings.Fields(got.out), " "), note)
+	require.NotContains(t, got.out, "blocked")
+	doc := s.run("plan", after, "--json").exits(cli.ExitOK).out
+	require.Contains(t, doc, note, "a policy reads what a person reads")
+	require.NotContains(t, doc, `"blocked"`)
+	s.run("plan", before, "--exit-code").exits(cli.ExitOK, "no changes")
+	s.run("apply", after, "--yes").exits(cli.ExitFailed, "nothing was changed: endpoint chat is reconciled by reconciler-7 models/prod. Merge the change into what that follows", "sluice reconcile release chat --reason WHY")
+	s.run("apply", before, "--yes").exits(cli.ExitOK, "no changes")
 }

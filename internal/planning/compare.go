@@ -150,8 +150,11 @@ func (c *Change) note(format string, args ...any) {
 	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
 }
 
-// owned blocks what another owner has.
+// owned blocks what another owner has, or tells whose it is.
 func (c *Change) owned(e StandingEndpoint) {
+	if e.Keeper != "" && c.Pending() {
+		c.note("endpoint %s is reconciled by %s: a merge applies this, sluice apply does not", BareName(e.Name), e.Keeper)
+	}
 	if e.Owner != "" && c.Pending() {
 		c.block("endpoint %s belongs to %s; two owners would undo each other's work", BareName(e.Name), e.Owner)
 	}

@@ -2,6 +2,7 @@ package planning
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,14 @@ func TestWhatBelongsToAnotherOwnerIsNotWritten(t *testing.T) {
 		require.Contains(t, c.Blocked, "infra/voice", c.Address)
 	}
 	require.Len(t, got.Pending(), 2)
+	digest := got.Digest()
+	w.Endpoints[0].Owner, w.Endpoints[0].Keeper = "", "infra/voice"
+	got = compared(t, chat+shift, w, nil)
+	for _, c := range got.List { // where a plan is only shown
+		require.Empty(t, c.Blocked)
+		require.Equal(t, c.Pending(), slices.Contains(c.Notes, "endpoint chat is reconciled by infra/voice: a merge applies this, sluice apply does not"), c.Address)
+	}
+	require.Equal(t, digest, got.Digest())
 	_, second, _ := strings.Cut(chat, `resource "sluice_deployment" "b"`)
 	twice := chat + `resource "sluice_deployment" "c"` + second
 	require.Contains(t, changeOf(t, compared(t, twice, world(), nil), at(declaration.DeploymentKind, "c")).Blocked, "is declared by sluice_deployment.b already")

@@ -25,7 +25,8 @@ type StandingEndpoint struct {
 	All      []api.Deployment // all of them, unlike the ten of the endpoint itself
 	Rollouts []api.Rollout    // newest first
 	Past     []api.Rollout    // newest first, those that only tell what they have left
-	Owner    string           // who else declares it; empty for nobody
+	Owner    string           // who else declares it, which holds every change; empty for nobody
+	Keeper   string           // the same, for a plan that is only shown: it is told and holds nothing
 }
 
 // Bindings are the ids of what a door has made or taken in, by its address. What is not
