@@ -278,3 +278,18 @@ func TestLongNamesHaveStatusesOfTheirOwn(t *testing.T) {
 	}
 	require.Len(t, seen, 2)
 }
+
+// Where there is no forge there are keys only, and a key that writes may be let suspend.
+func TestAKeyMayWhatARepositoryWithoutAForgeLetsIt(t *testing.T) {
+	w := newStage(t)
+	w.follow("models", map[string]string{"prod/main.tf": canaryHouse("chat")})
+	w.begin()
+	w.ask("writer", "suspend", `{"reason":"because"}`, http.StatusForbidden)
+	w.repository("models").Permissions = Permissions{Suspend: {{Role: forge.Write}}, Approve: {}}
+	w.begin()
+	w.ask("writer", "suspend", `{"reason":"because"}`, http.StatusAccepted)
+	w.ask("reader", "suspend", `{"reason":"because"}`, http.StatusForbidden)
+	w.ask("root", "approve", `{"digest":"aaaaaaaaaaaa"}`, http.StatusForbidden)
+	w.ask("writer", "continue", `{}`, http.StatusForbidden)
+	w.ask("keeper", "continue", `{}`, http.StatusAccepted)
+}

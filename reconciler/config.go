@@ -76,6 +76,8 @@ type RepositoryConfig struct {
 	Forge  *ForgeConfig // nil for none: plans and parks are then told by status and notifications only
 	Stacks []StackConfig
 
+	Permissions Permissions // of keys, where there is no forge; nil for the defaults
+
 	Approval  ApprovalMode
 	Supersede SupersedeMode
 	Drift     DriftMode

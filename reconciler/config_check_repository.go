@@ -13,6 +13,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
 )
 
 func (d *decoder) checkRepository(c Config, r RepositoryConfig) {
@@ -28,6 +29,7 @@ func (d *decoder) checkRepository(c Config, r RepositoryConfig) {
 	d.checkAuth(r)
 	d.checkVerify(r)
 	d.checkForge(c, r)
+	d.checkPermissions(r)
 	d.checkStacks(r)
 	if m := r.Prune.MostShrink; m < 1 || m > 100 {
 		d.refuse(d.at(join(where, "prune", "0", "most_shrink")), "most_shrink of prune is a percentage from 1 to 100", fmt.Sprintf("It is %d.", m), "")
@@ -176,6 +178,23 @@ func (d *decoder) checkForge(c Config, r RepositoryConfig) {
 	d.secret(f.WebhookSecret, join(where, "webhook_secret"))
 	if f.App != nil {
 		d.secret(f.App.Key, join(where, "github_app", "0", "key"))
+	}
+}
+
+// checkPermissions looks at a table that stands outside of a forge: it is asked for keys,
+// which have a role and are nobody's user.
+func (d *decoder) checkPermissions(r RepositoryConfig) {
+	where := join("repository", r.Name, "permissions", "0")
+	if r.Permissions != nil && r.Forge != nil {
+		d.refuse(d.at(where), fmt.Sprintf("Permissions of repository %q outside of its forge", r.Name), "The forge's hold at every door, for keys too.", "put them into forge { permissions { … } }")
+		return
+	}
+	for _, v := range verbs {
+		for _, g := range r.Permissions[v] {
+			if g.Role == forge.None {
+				d.refuse(d.at(join(where, string(v))), fmt.Sprintf("%s of repository %q is granted to nobody that there is", v, r.Name), fmt.Sprintf("It names %s, and without a forge there are keys only.", Grantees([]Grant{g})), `write "role:write", and give the key that role in http { key … }`)
+			}
+		}
 	}
 }
 

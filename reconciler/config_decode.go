@@ -90,6 +90,9 @@ func (d *decoder) repository(s *scope) RepositoryConfig {
 		out.Verify = VerifyConfig{Mode: choice[VerifyMode](v, "mode"), OpenPGPKeys: v.file("openpgp_keys"), AllowedSigners: v.file("allowed_signers")}
 	}
 	out.Forge = d.forge(s, out)
+	if p := s.one("permissions"); p != nil {
+		out.Permissions = d.permissions(p)
+	}
 	for _, k := range s.blocks("stack") {
 		out.Stacks = append(out.Stacks, StackConfig{
 			Name: k.label, Folder: k.text("folder"), VarFiles: k.texts("var_files"), Variables: k.mapping("variables"), DependsOn: d.stackKeys(k, "depends_on", s.label),

@@ -61,6 +61,23 @@ func appBlock(path string) Block {
 	}}
 }
 
+// permissionsBlock is the table of who may use a verb.
+func permissionsBlock(path, doc string) Block {
+	return Block{Path: path, Doc: doc, Attributes: []Attribute{
+		{Name: string(Resume), Type: GrantsType, Default: grantText(Resume), Doc: "let a parked rollout go on"},
+		{Name: string(Promote), Type: GrantsType, Default: grantText(Promote), Doc: "let it go on past the gate"},
+		{Name: string(Cancel), Type: GrantsType, Default: grantText(Cancel), Doc: "end it and freeze the split"},
+		{Name: string(Reverse), Type: GrantsType, Default: grantText(Reverse), Doc: "roll back to the source"},
+		{Name: string(Approve), Type: GrantsType, Default: grantText(Approve), Doc: "approve a plan's digest"},
+		{Name: string(Override), Type: GrantsType, Default: grantText(Override), Doc: "lift a denial of a policy that names nobody else"},
+		{Name: string(Retry), Type: GrantsType, Default: grantText(Retry), Doc: "allow a change again that a person has canceled"},
+		{Name: string(Suspend), Type: GrantsType, Default: grantText(Suspend), Doc: "stop applying"},
+		{Name: string(Continue), Type: GrantsType, Default: grantText(Continue), Doc: "end a suspension"},
+		{Name: string(Replan), Type: GrantsType, Default: grantText(Replan), Doc: "plan a pull request anew"},
+		{Name: string(Help), Type: GrantsType, Default: grantText(Help), Doc: "be told the commands"},
+	}}
+}
+
 // Reference is everything that a configuration file can say, with all defaults. The page
 // docs/reconcile.md is kept in step with it by a test.
 var Reference = []Block{
@@ -123,19 +140,8 @@ var Reference = []Block{
 		{Name: "interval", Type: SpanType, Doc: "between two looks at open pull requests; without it the repository's"},
 	}},
 	appBlock("repository.forge.github_app"),
-	{Path: "repository.forge.permissions", Doc: "Who may do what by a comment or at another door. A grant is \"role:write\" (and above), \"user:ana\" or \"team:acme/ml\"; an empty list is nobody. Roles are read, triage, write, maintain and admin.", Attributes: []Attribute{
-		{Name: string(Resume), Type: GrantsType, Default: grantText(Resume), Doc: "let a parked rollout go on"},
-		{Name: string(Promote), Type: GrantsType, Default: grantText(Promote), Doc: "let it go on past the gate"},
-		{Name: string(Cancel), Type: GrantsType, Default: grantText(Cancel), Doc: "end it and freeze the split"},
-		{Name: string(Reverse), Type: GrantsType, Default: grantText(Reverse), Doc: "roll back to the source"},
-		{Name: string(Approve), Type: GrantsType, Default: grantText(Approve), Doc: "approve a plan's digest"},
-		{Name: string(Override), Type: GrantsType, Default: grantText(Override), Doc: "lift a denial of a policy that names nobody else"},
-		{Name: string(Retry), Type: GrantsType, Default: grantText(Retry), Doc: "allow a change again that a person has canceled"},
-		{Name: string(Suspend), Type: GrantsType, Default: grantText(Suspend), Doc: "stop applying"},
-		{Name: string(Continue), Type: GrantsType, Default: grantText(Continue), Doc: "end a suspension"},
-		{Name: string(Replan), Type: GrantsType, Default: grantText(Replan), Doc: "plan a pull request anew"},
-		{Name: string(Help), Type: GrantsType, Default: grantText(Help), Doc: "be told the commands"},
-	}},
+	permissionsBlock("repository.forge.permissions", "Who may do what by a comment or at another door. A grant is \"role:write\" (and above), \"user:ana\" or \"team:acme/ml\"; an empty list is nobody. Roles are read, triage, write, maintain and admin."),
+	permissionsBlock("repository.permissions", "Who may do what with a key of the HTTP door, in a repository without a forge block; with one its permissions hold for keys too. A grant is \"role:write\" (and above): a key is no user and in no team. An empty list is nobody."),
 	{Path: "repository.stack", Label: "name", Doc: "A folder of HCL that is planned and applied together. A repository has at least one.", Attributes: []Attribute{
 		{Name: "folder", Type: TextType, Default: ".", Doc: "from the repository's root"},
 		{Name: "nested", Type: BoolType, Default: "false", Doc: "says that the folder is meant to lie within another stack's"},

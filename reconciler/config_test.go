@@ -51,6 +51,8 @@ func TestTheCompleteConfigurationIsReadWholly(t *testing.T) {
 		{Repository: "platform", Folder: "rules", Overriders: map[string][]Grant{}},
 	}, r.Policies)
 	require.Equal(t, &AppConfig{12, 34, key}, c.Repositories[4].Auth.App)
+	require.Equal(t, []any{[]Grant{{Role: forge.Write}}, []Grant{}}, []any{c.Repositories[2].Permissions[Suspend], c.Repositories[2].Permissions[Promote]})
+	require.Nil(t, c.Repositories[0].Permissions)
 	require.Equal(t, UseAgent, c.Repositories[0].Auth.SSHAgent)
 	require.Equal(t, NotifyConfig{"ops", Webhook, key, key, []string{"rollout.parked", "source.*"}, time.Hour}, c.Notify[0])
 	require.Zero(t, c.Notify[1].Remind)

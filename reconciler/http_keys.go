@@ -65,7 +65,7 @@ func (r *Reconciler) whose(secret string) (caller, error) {
 // permissions are the repository's table, or the defaults.
 func (f *follower) permissions() Permissions {
 	if f.config.Forge == nil {
-		return nil
+		return f.config.Permissions
 	}
 	return f.config.Forge.Permissions
 }

@@ -146,6 +146,19 @@ repository "by-token" {
   auth {
     token_env = "SLUICE_TEST_KEY"
   }
+  permissions {
+    resume   = ["role:write"]
+    promote  = []
+    cancel   = ["role:triage"]
+    reverse  = ["role:maintain"]
+    approve  = ["role:write"]
+    override = ["role:admin"]
+    retry    = ["role:write"]
+    suspend  = ["role:write"]
+    continue = ["role:write"]
+    plan     = ["role:read"]
+    help     = ["role:read"]
+  }
   stack "all" {}
 }
 

@@ -44,3 +44,20 @@ repository "both" {
   }
   stack "s" {}
 }
+repository "keys-only" {
+  url = "https://git.example.com/acme/keys.git"
+  permissions {
+    approve = ["role:write", "user:ana"]
+    suspend = ["team:acme/ml"]
+    resum   = ["role:write"]
+  }
+  stack "s" {}
+}
+repository "two-tables" {
+  url = "https://git.example.com/acme/tables.git"
+  permissions { approve = ["user:ana"] }
+  forge "github" {
+    token_env = "SLUICE_TEST_KEY"
+  }
+  stack "s" {}
+}
