@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
+	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
@@ -95,6 +96,9 @@ func (p *stackPass) control(ctx context.Context, a *askRecord, r *runRollout) er
 	if err != nil {
 		return err
 	}
+	if verb == planning.SendCancel && live.State == engineclient.StatePending {
+		return p.callOff(ctx, a, r)
+	}
 	last := live.CurrentStep != nil && *live.CurrentStep == live.Status.TotalSteps-1
 	if verb.IsThere(planning.StateOf(live), last) || slices.Contains(a.Sent, r.ID) {
 		return nil
@@ -123,6 +127,24 @@ func (p *stackPass) control(ctx context.Context, a *askRecord, r *runRollout) er
 		}
 		a.Sent = append(a.Sent, r.ID)
 		r.Steered = append(r.Steered, steered{Verb: a.Verb, Who: a.Who, Reason: a.Reason, At: p.now()})
+		b := p.save()
+		b.Put = append(b.Put, record(askKey(p.k, a.ID), *a))
+		return b, nil
+	})
+}
+
+// callOff deletes a rollout that was made and has moved nothing: there is no split to
+// freeze, and it would hold its endpoint. It is a decision like a cancel.
+func (p *stackPass) callOff(ctx context.Context, a *askRecord, r *runRollout) error {
+	in := journal.Intent{ID: a.ID + " " + r.ID + " delete " + token(), Repository: p.k.Repository, Stack: p.k.Stack, Address: r.Address, Verb: "delete_rollout"}
+	return p.ledger.intend(ctx, in, func(ctx context.Context) (journal.Batch, error) {
+		if err := p.engine.DeleteRollout(ctx, r.EndpointID, r.ID, ""); err != nil && !engineclient.IsNotFound(err) {
+			return journal.Batch{}, err
+		}
+		r.State, r.Ended, r.Since = "DELETED", p.now(), p.now()
+		r.Steered = append(r.Steered, steered{Verb: a.Verb, Who: a.Who, Reason: a.Reason, At: p.now()})
+		p.decide(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Cancel, Rollout: r.ID, Who: a.Who, Reason: a.Reason, At: a.At})
+		p.forget()
 		b := p.save()
 		b.Put = append(b.Put, record(askKey(p.k, a.ID), *a))
 		return b, nil

@@ -32,6 +32,8 @@ func (f *follower) mergedSheet(ctx context.Context, r *pullRecord) (render.Sheet
 			if !passed {
 				over = false
 				out.Waiting = append(out.Waiting, "Merged as "+short(r.MergeCommit)+"; stack "+p.Stack+" has not come to it yet.")
+			} else if err := f.overtaken(ctx, p.Stack, r.MergeCommit, &out); err != nil {
+				return out, err
 			}
 			continue
 		}
@@ -61,6 +63,17 @@ func (f *follower) mergedSheet(ctx context.Context, r *pullRecord) (render.Sheet
 		r.Over = f.now()
 	}
 	return out, nil
+}
+
+// overtaken tells of a merge that a newer commit has overtaken before it was looked at.
+func (f *follower) overtaken(ctx context.Context, stack, commit string, out *render.Sheet) error {
+	s, err := read[stackRecord](ctx, f.ledger, stackKey(f.key(stack)))
+	for _, k := range s.Skipped {
+		if k.Commit.ID == commit {
+			out.Stage, out.Over = render.Superseded, render.Over{By: k.By, At: k.At, Note: "A newer commit has taken its place before it was looked at."}
+		}
+	}
+	return err
 }
 
 // passed reports whether a stack has come to or past a commit without making a run of it:

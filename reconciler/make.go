@@ -88,6 +88,7 @@ func (p *stackPass) made(run *runRecord, c planning.Change, done Done) {
 	if done.Again { // it is on its way, and the same change is made again until it is done
 		if done.Rollout != nil {
 			p.watchToo(run, c, *done.Rollout)
+			p.replaced(done.Rollout.ID)
 		}
 		return
 	}
@@ -111,6 +112,17 @@ func (p *stackPass) made(run *runRecord, c planning.Change, done Done) {
 		Kind: "apply." + string(c.Action), Stack: p.k.Stack, Endpoint: c.Endpoint, Rollout: rolloutID(done), Commit: run.Commit.ID, Severity: info,
 		Text: fmt.Sprintf("%s: %s %s (%s) for commit %s", p.k, pastOf(c.Action), address, done.ID, short(run.Commit.ID)),
 	})
+}
+
+// replaced notes that Git itself has canceled a rollout, for another spec.
+func (p *stackPass) replaced(id string) {
+	for _, run := range p.runs {
+		for i := range run.Rollouts {
+			if run.Rollouts[i].ID == id {
+				run.Rollouts[i].Replaced = true
+			}
+		}
+	}
 }
 
 func rolloutID(d Done) string {

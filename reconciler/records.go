@@ -182,6 +182,7 @@ type runRollout struct {
 	Since      time.Time // of the state
 	Steered    []steered
 	Ended      time.Time
+	Replaced   bool   // Git has canceled it for another spec: nobody's decision
 	Requests   *int64 // over its life, where the engine tells
 	Failed     *int64
 	Reverse    bool

@@ -26,7 +26,11 @@ func (p *stackPass) reverse(ctx context.Context, a *askRecord) error {
 		return err
 	}
 	if live.State == engineclient.StatePending {
-		return refusef("rollout %s has moved nothing yet; cancel it", r.ID)
+		if err := p.control(ctx, a, r); err != nil {
+			return err
+		}
+		p.answer(a, fmt.Sprintf("rollout %s had moved nothing and is called off", r.ID), "")
+		return nil
 	}
 	if !engineclient.Terminal(live.State) {
 		return p.control(ctx, a, r) // and go on when it is CANCELED

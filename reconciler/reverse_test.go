@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -352,4 +353,49 @@ func TestARetryAtTheFirstStepIsToldToGoBackFirst(t *testing.T) {
 		all := w.all("chat")
 		return len(all) > 1 && all[1].State == engineclient.StateCompleted
 	})
+}
+
+// A rollout that was made and not started yet can be called off by either word: it is
+// deleted, and nothing starts it later.
+func TestARolloutThatHasNotStartedCanBeCalledOff(t *testing.T) {
+	for _, verb := range []string{"cancel", "reverse"} {
+		t.Run(verb, func(t *testing.T) {
+			w, git, _ := reviewed(t)
+			w.fault = func(r *http.Request) error {
+				if strings.HasSuffix(r.URL.Path, "start") {
+					return errors.New("connection refused")
+				}
+				return nil
+			}
+			git.push("main", "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+			require.Error(t, w.pass())
+			require.Equal(t, engineclient.StatePending, w.all("chat")[0].State)
+			w.ask("writer", verb, `{"id":"1","reason":"on second thoughts"}`, http.StatusAccepted)
+			_ = w.pass()
+			w.fault = nil
+			w.passes(30*time.Minute, time.Minute)
+			require.Empty(t, w.all("chat"), w.show())
+			s := w.stack("models", "prod")
+			require.Equal(t, Ahead, s.Phase, w.show())
+			require.Contains(t, s.Waits[0].What, "was canceled by writer")
+		})
+	}
+}
+
+// What Git itself has canceled for another spec is nobody's decision: the first spec is
+// asked for again when Git says it again.
+func TestWhatGitReplacedIsNoPersonsDecision(t *testing.T) {
+	w, git, _ := reviewed(t)
+	house := func(first int) string {
+		return strings.Replace(canaryHouse("chat", first, 100), "  canary  ", "  destroy_behavior = \"cancel\"\n  canary  ", 1)
+	}
+	git.push("main", "one", map[string]string{"prod/main.tf": house(20)})
+	w.until("it runs", 20*time.Minute, w.phase(RollingOut))
+	git.push("main", "two", map[string]string{"prod/main.tf": house(30)})
+	w.until("the second runs", 30*time.Minute, func() bool { return len(w.all("chat")) == 2 })
+	git.push("main", "one again", map[string]string{"prod/main.tf": house(20)})
+	w.passes(10*time.Minute, 20*time.Second)
+	s := w.stack("models", "prod")
+	require.NotContains(t, []Phase{InStep, Ahead}, s.Phase, w.show())
+	require.NotContains(t, fmt.Sprint(s.Waits), "is not started again")
 }

@@ -61,16 +61,14 @@ func (p *stackPass) takeInRollout(ctx context.Context, c planning.Change, live a
 		}
 		return nil
 	}
-	if run := p.current(); run != nil && live.CreatedAt.After(run.Began.Add(-time.Minute)) {
-		watched, err := p.watched(ctx, live.ID)
-		if err != nil {
-			return err
-		}
-		if !watched {
-			p.watchToo(run, c, live)
-		}
+	watched, err := p.watched(ctx, live.ID)
+	if err != nil {
+		return err
 	}
-	if live.State == engineclient.StateCanceled && !p.hasDecided(c) {
+	if run := p.current(); run != nil && watched == nil && live.CreatedAt.After(run.Began.Add(-time.Minute)) {
+		p.watchToo(run, c, live)
+	}
+	if live.State == engineclient.StateCanceled && !p.hasDecided(c) && (watched == nil || !watched.Replaced) {
 		p.decide(decisionRecord{Address: address, Spec: c.Digest, Verb: Cancel, Rollout: live.ID, At: p.now()})
 	}
 	if back, ok := p.wayBackOf(live); ok && live.State == engineclient.StateCompleted && !p.hasDecided(c) {
@@ -91,13 +89,18 @@ func (p *stackPass) wayBackOf(live api.Rollout) (api.Rollout, bool) {
 	return api.Rollout{}, false
 }
 
-// watched reports whether a rollout is one of a run's, of those that are over too: what was
-// told of it once is not told again under another commit.
-func (p *stackPass) watched(ctx context.Context, id string) (bool, error) {
+// watched is what the runs know of a rollout, those that are over too; nil for nothing. What
+// was told of it once is not told again under another commit.
+func (p *stackPass) watched(ctx context.Context, id string) (*runRollout, error) {
 	runs, err := p.known(ctx)
-	return slices.ContainsFunc(runs, func(run *runRecord) bool {
-		return slices.ContainsFunc(run.Rollouts, func(r runRollout) bool { return r.ID == id })
-	}), err
+	for _, run := range runs {
+		for i := range run.Rollouts {
+			if run.Rollouts[i].ID == id {
+				return &run.Rollouts[i], err
+			}
+		}
+	}
+	return nil, err
 }
 
 // endpointIDs are the endpoints that a plan is about.

@@ -150,7 +150,7 @@ func (p *stackPass) tellMoment(ctx context.Context, run *runRecord, before runRo
 		text = fmt.Sprintf("%s: rollout %s is COMPLETED after %s", r.Endpoint, r.ID, planning.Span(r.Ended.Sub(live.CreatedAt.Time).Round(time.Second)))
 	}
 	p.say(run, *r, kind, severity, text)
-	if live.State == engineclient.StateCanceled {
+	if live.State == engineclient.StateCanceled && !r.Replaced {
 		p.decide(decisionRecord{Address: r.Address, Spec: r.Spec, Verb: Cancel, Rollout: r.ID, Who: who, Reason: reason, At: r.Ended})
 	}
 }

@@ -238,6 +238,8 @@ func (s Sheet) beforeRuns() string {
 	switch {
 	case s.blocked() || s.denials() > 0:
 		return s.planHeadline()
+	case what == "" && len(s.Waiting) > 0:
+		return "○ Waits: " + clip(Inert(s.Waiting[0]), 2*longestName)
 	case what == "":
 		return "✓ Applied: nothing was to change"
 	case s.unproved():
