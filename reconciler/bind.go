@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/declaration"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
@@ -49,6 +50,13 @@ func (s *stackRecord) things() int {
 
 // owner is what an endpoint of a stack is owned by.
 func (f *follower) owner(c StackConfig) string { return f.instance + " " + f.key(c.Name).String() }
+
+// orphaned reports whether an owner is a stack of this very reconciler that is not in its
+// configuration any more, such as one that was renamed.
+func (f *follower) orphaned(owner string) bool {
+	stack, ours := strings.CutPrefix(owner, f.instance+" ")
+	return ours && f.instance != "" && !slices.Contains(f.stacks(), stack)
+}
 
 // mayAgain reports whether a person has allowed a spec once more.
 func (s *stackRecord) mayAgain(digest string) bool {

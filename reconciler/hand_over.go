@@ -83,7 +83,7 @@ func (p *stackPass) handOver(ctx context.Context) error {
 	}
 	for _, m := range p.plan.moved {
 		if m.change.Kind == declaration.EndpointKind {
-			if err := p.giveBack(ctx, m.change); err != nil {
+			if err := p.giveBack(ctx, m.change, m.change.ID, p.owner(p.c)); err != nil {
 				return err
 			}
 		}
@@ -93,15 +93,15 @@ func (p *stackPass) handOver(ctx context.Context) error {
 	return nil
 }
 
-// giveBack ends this stack's ownership of an endpoint. Where somebody else owns it already
-// there is none to end.
-func (p *stackPass) giveBack(ctx context.Context, c planning.Change) error {
+// giveBack ends an ownership of an endpoint. Where somebody else owns it already there is
+// none to end.
+func (p *stackPass) giveBack(ctx context.Context, c planning.Change, endpoint, owner string) error {
 	if !slices.Contains(p.plan.changes.Standing.Capabilities, api.CapabilityOwner) {
 		return nil
 	}
-	in := journal.Intent{ID: "release " + c.ID + " " + token(), Repository: p.k.Repository, Stack: p.k.Stack, Address: c.Address.String(), Verb: "release_endpoint"}
+	in := journal.Intent{ID: "release " + endpoint + " " + token(), Repository: p.k.Repository, Stack: p.k.Stack, Address: c.Address.String(), Verb: "release_endpoint"}
 	return p.ledger.intend(ctx, in, func(ctx context.Context) (journal.Batch, error) {
-		_, err := p.engine.ReleaseEndpoint(ctx, c.ID, p.owner(p.c))
+		_, err := p.engine.ReleaseEndpoint(ctx, endpoint, owner)
 		if engineclient.IsConflict(err) || engineclient.IsNotFound(err) {
 			err = nil
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
 	"github.com/stretchr/testify/require"
 )
 
@@ -45,4 +46,29 @@ func TestAnEndpointThatMovesToAnotherStackIsHandedOver(t *testing.T) {
 			require.True(t, strings.HasSuffix(w.endpoint("idle").Sluice.Owner.ID, " models/other"), w.endpoint("idle").Sluice.Owner.ID)
 		})
 	}
+}
+
+// A stack that is renamed in the configuration goes on with what it has: the new name takes
+// over what the old one owned, and a word on the old pull request is answered.
+func TestARenamedStackTakesOverWhatTheOldOneOwned(t *testing.T) {
+	w, git, f := reviewed(t)
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	w.passes(2*time.Minute, time.Minute)
+	c.merge()
+	w.advance(time.Minute)
+	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
+	w.passes(2*time.Minute, time.Minute)
+	w.repository("models").Stacks[0].Name = "production"
+	w.begin()
+	word := f.Say(c.number, "ann", "/sluice cancel chat because slow")
+	w.advance(time.Minute)
+	w.passes(3*time.Minute, time.Minute)
+	require.Contains(t, f.Signs(word), forge.Denied)
+	all := f.Comments(c.number)
+	require.Contains(t, all[len(all)-1].Body, "not in the configuration any more")
+	w.until("the new one is in step", 5*time.Hour, func() bool { return w.stack("models", "production").Phase == InStep })
+	git.push("main", "three", map[string]string{"prod/main.tf": strings.Replace(canaryHouse("chat", 10, 100), `name = "chat"`, "name = \"chat\"\n  visibility = \"INTERNAL\"", 1)})
+	w.passes(10*time.Minute, time.Minute)
+	require.Equal(t, InStep, w.stack("models", "production").Phase, w.show())
+	require.True(t, strings.HasSuffix(w.endpoint("chat").Sluice.Owner.ID, " models/production"), w.endpoint("chat").Sluice.Owner.ID)
 }

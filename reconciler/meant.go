@@ -49,6 +49,8 @@ func (f *follower) handRollout(ctx context.Context, r *pullRecord, c forge.Comme
 		r.answer(c, fmt.Sprintf("Nothing here is named %s; there is %s.", command.Selector, joined(there)), forge.Denied)
 	case len(found) > 1:
 		r.answer(c, fmt.Sprintf("Say which one: %s. For example: /sluice %s %s", joined(there), command.Verb, there[0]), forge.Denied)
+	case !f.isStack(found[0].stack):
+		r.answer(c, fmt.Sprintf("Stack %s is not in the configuration any more. Steer the rollout itself: sluice rollout %s --%s", found[0].stack, found[0].endpoint, command.Verb), forge.Denied)
 	case u.reason == reasonNeeded && command.Reason == "":
 		r.answer(c, fmt.Sprintf("%s needs a reason: %s", command.Verb, u.example), forge.Denied)
 	default:

@@ -32,7 +32,7 @@ func (f *follower) sees(c StackConfig, s stackRecord, standing planning.Standing
 	standing.Endpoints = slices.Clone(standing.Endpoints)
 	for i := range standing.Endpoints {
 		e := &standing.Endpoints[i]
-		if e.Owner == ours {
+		if e.Owner == ours || f.orphaned(e.Owner) {
 			e.Owner = ""
 		}
 		since, all := s.since(*e), e.Rollouts
