@@ -12,48 +12,96 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
 
+// lateListing is how much later than it was made a forge may list a comment: that far back
+// comments are asked for again.
+const lateListing = 5 * time.Minute
+
+// mostObeyed bounds the comments with commands that are remembered of one pull request.
+const mostObeyed = 500
+
+// obeyed is a comment whose commands were heard.
+type obeyed struct {
+	Comment int64
+	At      time.Time // when it was changed last, as it was heard
+}
+
 // listen reads the comments of a pull request that are new and does, or asks for, what
-// the commands in them say. A comment is heard once, by its id.
+// the commands in them say. A comment is heard once, by its id. One whose author cannot be
+// looked up holds up none of others; later ones of the same author wait for it.
 func (f *follower) listen(ctx context.Context, r *pullRecord) error {
 	comments, err := f.forge.Comments(ctx, r.Number, r.Since)
 	if err != nil {
 		return err
 	}
+	var errs []error
+	var waiting []string // authors
+	var newest time.Time
 	for _, c := range comments {
-		if c.Bot || slices.Contains(r.Seen, c.ID) || c.At.Before(r.Listens) {
+		if c.Bot || c.UpdatedAt.Before(r.Since) {
 			continue
 		}
-		if err := f.hear(ctx, r, c); err != nil {
+		if c.UpdatedAt.After(newest) {
+			newest = c.UpdatedAt
+		}
+		if r.hasObeyed(c.ID) || c.At.Before(r.Listens) || slices.Contains(waiting, c.Author) {
+			continue
+		}
+		err := f.hear(ctx, r, c)
+		var limited *forge.Limited
+		if errors.Is(err, errUnrecorded) || errors.As(err, &limited) {
 			return err
 		}
+		if err != nil {
+			errs, waiting = append(errs, err), append(waiting, c.Author)
+		}
 	}
-	return nil
+	if len(errs) == 0 {
+		r.heardUntil(newest)
+	}
+	return errors.Join(errs...)
+}
+
+func (r *pullRecord) hasObeyed(comment int64) bool {
+	return slices.ContainsFunc(r.Obeyed, func(o obeyed) bool { return o.Comment == comment })
+}
+
+// heardUntil moves on what is asked for, once all that was listed was heard. Whoever edits
+// a comment makes it newer than those between, so that no single one may move it.
+func (r *pullRecord) heardUntil(newest time.Time) {
+	since := newest.Add(-lateListing).Truncate(time.Second)
+	slices.SortStableFunc(r.Obeyed, func(a, b obeyed) int { return a.At.Compare(b.At) })
+	if over := len(r.Obeyed) - mostObeyed; over > 0 { // what is forgotten is not listened to again
+		if last := r.Obeyed[over-1].At.Truncate(time.Second).Add(time.Second); last.After(since) {
+			since = last
+		}
+	}
+	if since.After(r.Since) {
+		r.Since = since
+	}
+	r.Obeyed = slices.DeleteFunc(r.Obeyed, func(o obeyed) bool { return o.At.Before(r.Since) })
 }
 
 // hear does what one comment says, and records that it was heard together with what
-// follows from it.
+// follows from it. When it fails nothing of it was heard. Talk is not remembered.
 func (f *follower) hear(ctx context.Context, r *pullRecord, c forge.Comment) error {
-	var b journal.Batch
 	commands := CommandsOf(c)
+	if len(commands) == 0 {
+		return nil
+	}
+	var b journal.Batch
+	was := *r
 	for _, command := range commands {
 		if err := f.obey(ctx, r, c, command, &b); err != nil {
+			*r = was
 			return err
 		}
 	}
-	r.Seen = append(r.Seen, c.ID)
-	if n := len(r.Seen); n > 500 { // those at or after Since; older ones are not listed
-		r.Seen = slices.Delete(r.Seen, 0, n-500)
-	}
-	if c.UpdatedAt.After(r.Since) {
-		r.Since = c.UpdatedAt
-	}
+	r.Obeyed = append(r.Obeyed, obeyed{c.ID, c.UpdatedAt})
 	b.Put = append(b.Put, record(pullKey(f.config.Name, r.Number), *r))
 	if err := f.ledger.write(ctx, b); err != nil {
 		return err
 	}
-	if len(commands) > 0 {
-		f.react(ctx, r.Number, c.ID, forge.Seen)
-	}
+	f.react(ctx, r.Number, c.ID, forge.Seen)
 	return nil
 }
 

@@ -33,8 +33,8 @@ type pullRecord struct {
 	Approved    []approval
 	Overrides   []override
 	Reviewed    []string // "author commit" of the reviews that were taken in
-	Since       time.Time
-	Seen        []int64    // comments made at or after Since that were read
+	Since       time.Time  // comments that were changed before it were heard
+	Obeyed      []obeyed   // comments with commands, changed at or after Since, that were heard
 	Listens     time.Time  // older comments are not commands
 	Answers     []answered // that are to be sent
 	Told        []string   // asks whose answers were taken over
@@ -262,7 +262,7 @@ func (f *follower) lookAt(ctx context.Context, pr forge.PullRequest) error {
 	if !r.Over.IsZero() && pr.State == forge.IsOpen { // reopened
 		r.Over, r.Again, r.Body = time.Time{}, true, ""
 	}
-	news := !r.UpdatedAt.Equal(pr.UpdatedAt) || r.State != pr.State || !r.Heard.After(pr.UpdatedAt.Add(sameInstant))
+	news := !r.UpdatedAt.Equal(pr.UpdatedAt) || r.State != pr.State || !r.Heard.After(pr.UpdatedAt.Add(lateListing))
 	r.Title, r.Author, r.URL, r.HeadRef, r.State = pr.Title, pr.Author, pr.URL, pr.HeadRef, pr.State
 	r.Fork, r.Now = pr.Fork, pr.Head
 	if pr.State == forge.IsMerged {
