@@ -9,15 +9,19 @@ import (
 )
 
 // said is what a person has said for a run's plan as it is now, by a comment, a review or
-// a key.
+// a key. On a pull request of somebody else an author's word for their own changes is none,
+// also when it was given before both were merged.
 func (p *stackPass) said(run *runRecord) *approval {
 	for i := range run.Approved {
-		if run.Approved[i].Digest == run.Digest {
-			return &run.Approved[i]
+		if a := &run.Approved[i]; a.Digest == run.Digest && (a.byKey() || !p.ownWork(run, a.Who)) {
+			return a
 		}
 	}
 	return nil
 }
+
+// byKey reports whether an approval came by the HTTP door: a key is never a user of the forge.
+func (a approval) byKey() bool { return a.Via == viaHTTP }
 
 // approved is the approval of a run's plan as it is now, from wherever it came. The file
 // names the whole digest, since it stands there for plans to come, too. It counts where the repository asks for approvals as such: whoever can push can write it, so
@@ -47,7 +51,11 @@ func (p *stackPass) unapproved(run *runRecord) (Wait, bool) {
 	what := fmt.Sprintf("plan %s needs an approval, since %s", planning.ShortDigest(run.Digest), why)
 	if n := len(run.Approved); n > 0 {
 		old := run.Approved[n-1]
-		what += fmt.Sprintf(". The approval of %s by %s is void: what it was given for has changed since", planning.ShortDigest(old.Digest), inert(old.Who))
+		void := "what it was given for has changed since"
+		if old.Digest == run.Digest {
+			void = "they are an author of it"
+		}
+		what += fmt.Sprintf(". The approval of %s by %s is void: %s", planning.ShortDigest(old.Digest), inert(old.Who), void)
 	}
 	if i := slices.IndexFunc(p.folder.Approvals, func(w string) bool { return digestMeans(w, run.Digest) }); i >= 0 && why != run.NeedsWord {
 		what += fmt.Sprintf(". %s has %s, and takes the whole digest, %s", approvalsFile, inert(p.folder.Approvals[i]), run.Digest)

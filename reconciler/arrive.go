@@ -197,6 +197,7 @@ func (p *stackPass) begin(ctx context.Context) (bool, error) {
 		}
 		return true, p.standsFor(ctx, tree.Commit.ID)
 	}
+	left := p.current()
 	p.supersede(tree.Commit)
 	run := p.anew(tree.Commit.ID)
 	if run == nil {
@@ -207,6 +208,9 @@ func (p *stackPass) begin(ctx context.Context) (bool, error) {
 	}
 	if !first && (p.config.Wanted.Tag != "" || p.source.Happened == gitsource.TagMoved && p.source.Now.Commit == tree.Commit.ID) {
 		run.NeedsWord = "the tag " + refName(p.source.Now.Ref) + " was moved"
+	}
+	if left != nil { // what it has not made is in this plan
+		run.by(left.Authors...)
 	}
 	p.runs = append(p.runs, run)
 	p.tell(&p.batch, happening{

@@ -24,7 +24,7 @@ type askRecord struct {
 	Rule     string
 	Reason   string
 	Who      string
-	Via      string // comment, http
+	Via      string // comment on pull request N, or viaHTTP
 	Pull     int    // 0 for none
 	Comment  int64
 	Line     int // in the comment
@@ -38,6 +38,9 @@ type askRecord struct {
 	Ended    time.Time // zero until it was answered
 	Refused  string    // why not, when it was not done
 }
+
+// viaHTTP is the way of what a key has asked for.
+const viaHTTP = "http"
 
 func askKey(k StackKey, id string) journal.Key {
 	return journal.Key{Kind: kindAsk, Repository: k.Repository, Stack: k.Stack, Name: id}

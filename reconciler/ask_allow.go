@@ -15,7 +15,7 @@ func (p *stackPass) here(a *askRecord, run *runRecord) error {
 	if a.Pull == 0 || slices.Contains(run.Pulls, a.Pull) {
 		return nil
 	}
-	if r := p.pulls.known[a.Pull]; r != nil && r.awaits(p.k.Stack) && (run.Commit.ID == r.MergeCommit || slices.Contains(run.Arrived, r.MergeCommit)) {
+	if r := p.pulls.known[a.Pull]; r != nil && p.brings(r, run) {
 		return nil
 	}
 	if len(run.Pulls) == 0 {
@@ -26,6 +26,23 @@ func (p *stackPass) here(a *askRecord, run *runRecord) error {
 		brought = append(brought, fmt.Sprintf("pull request %d", n))
 	}
 	return refusef("pull request %d did not bring commit %s, whose plan waits: say it on %s", a.Pull, short(run.Commit.ID), joined(brought))
+}
+
+// brings reports whether a run is still to be told that it came from a pull request.
+func (p *stackPass) brings(r *pullRecord, run *runRecord) bool {
+	return r.awaits(p.k.Stack) && (run.Commit.ID == r.MergeCommit || slices.Contains(run.Arrived, r.MergeCommit))
+}
+
+// ownWork reports whether a user of the forge is an author of what a run's plan has and is
+// not named as one who approves it all the same.
+func (p *stackPass) ownWork(run *runRecord, user string) bool {
+	authors := slices.Clone(run.Authors)
+	for _, r := range p.pulls.known {
+		if p.brings(r, run) {
+			authors = append(authors, r.Author)
+		}
+	}
+	return slices.ContainsFunc(authors, func(a string) bool { return sameUser(a, user) }) && len(p.permissions().naming(Approve, user)) == 0
 }
 
 // approve lets the plan of the current run be applied.
@@ -39,6 +56,8 @@ func (p *stackPass) approve(a *askRecord) error {
 	switch {
 	case run == nil || !run.Acted.IsZero():
 		return refusef("nothing of %s waits for an approval", p.k)
+	case a.Pull != 0 && p.ownWork(run, a.Who):
+		return refusef("%s may not approve a plan that has changes of their own pull request, also on another one: somebody else of these may: %s", inert(a.Who), Grantees(p.permissions().Of(Approve)))
 	case run.Digest == "" || !digestMeans(a.Digest, run.Digest):
 		return refusef("%s is not the plan that waits: that is %s", planning.ShortDigest(a.Digest), planning.ShortDigest(run.Digest))
 	}

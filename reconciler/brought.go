@@ -45,10 +45,23 @@ func (p *stackPass) attach(ctx context.Context) error {
 			run.Approved = append(run.Approved, r.Approved...)
 			run.Overrides = append(run.Overrides, r.Overrides...)
 		}
+		run.by(r.Author)
+		if now := p.current(); now != nil && run.By != "" {
+			now.by(r.Author) // what was superseded is in the plan that took its place
+		}
 		p.put(runKey(p.k, run.Commit.ID), record(runKey(p.k, run.Commit.ID), *run))
 		r.attached(p.k.Stack)
 	}
 	return nil
+}
+
+// by adds authors of what a run's plan has.
+func (run *runRecord) by(authors ...string) {
+	for _, a := range authors {
+		if a != "" && !slices.Contains(run.Authors, a) {
+			run.Authors = append(run.Authors, a)
+		}
+	}
 }
 
 // runBroughtBy finds the run that a commit has begun, among the open ones and those that

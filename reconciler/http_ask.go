@@ -97,7 +97,7 @@ func (r *Reconciler) takeAsk(w http.ResponseWriter, req *http.Request, who calle
 	}
 	a := askRecord{
 		ID: askID(who, body.ID), Stack: c.Name, Verb: verb, Selector: body.Selector, Digest: body.Digest, Rule: body.Rule, Reason: body.Reason,
-		Who: who.name, Via: "http", At: r.now(),
+		Who: who.name, Via: viaHTTP, At: r.now(),
 	}
 	if err := r.recordAsk(req.Context(), f.key(c.Name), a); err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())

@@ -76,7 +76,7 @@ func (p Permissions) Of(v Verb) []Grant {
 func (p Permissions) Allows(ctx context.Context, who Person, v Verb, ranks Ranks) (Allowed, error) {
 	grants := p.Of(v)
 	if v == Approve && who.author() {
-		own := slices.DeleteFunc(slices.Clone(grants), func(g Grant) bool { return g.User == "" || !sameUser(g.User, who.Name) })
+		own := p.naming(v, who.Name)
 		if len(own) == 0 {
 			return Allowed{Why: fmt.Sprintf("%s may not approve a plan of their own pull request: somebody else of these may: %s", who.Name, Grantees(grants))}, nil
 		}
@@ -90,6 +90,11 @@ func (p Permissions) Allows(ctx context.Context, who Person, v Verb, ranks Ranks
 		return ok, nil
 	}
 	return Allowed{Why: fmt.Sprintf("%s may not %s: it takes %s", who.called(), v, who.takes(grants))}, nil
+}
+
+// naming are the grants of a verb that name a user.
+func (p Permissions) naming(v Verb, user string) []Grant {
+	return slices.DeleteFunc(slices.Clone(p.Of(v)), func(g Grant) bool { return g.User == "" || !sameUser(g.User, user) })
 }
 
 // called is a person by name, and a key as one.

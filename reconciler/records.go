@@ -140,6 +140,7 @@ type runRecord struct {
 	Files     string
 	Arrived   []string // commits that it stands for, itself last
 	Pulls     []int    // merged pull requests that brought it
+	Authors   []string // of those, and of what its plan still has of a run before it
 	NeedsWord string   // why it needs an approval whatever the mode is; empty for none
 	Phase     Phase
 	Waits     []Wait
