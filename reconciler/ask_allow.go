@@ -75,6 +75,9 @@ func (p *stackPass) override(a *askRecord) error {
 	if err := p.here(a, run); err != nil {
 		return err
 	}
+	if a.Digest != "" && !digestMeans(a.Digest, run.Digest) {
+		return refusef("that was said of plan %s, and %s stands now: look at it and say it again", planning.ShortDigest(a.Digest), planning.ShortDigest(run.Digest))
+	}
 	run.Overrides = append(run.Overrides, override{Rule: a.Rule, Who: a.Who, Reason: a.Reason, Digest: run.Digest, At: a.At})
 	p.answer(a, fmt.Sprintf("rule %s is lifted for plan %s", inert(a.Rule), planning.ShortDigest(run.Digest)), "")
 	return nil

@@ -128,3 +128,69 @@ func TestWhatIsRememberedOfCommentsIsBounded(t *testing.T) {
 	require.Empty(t, r.Obeyed)
 	require.Equal(t, newest.Add(time.Hour-lateListing).Truncate(time.Second), r.Since)
 }
+
+// twoStacks is a pull request that touches the stacks prod, with chat, and stage, with
+// chat-staging.
+func twoStacks(t *testing.T) (*stage, *forgetest.World, *change) {
+	t.Helper()
+	w := newStage(t)
+	git := w.follow("models", map[string]string{"prod/main.tf": canaryHouse("chat"), "stage/main.tf": canaryHouse("chat-staging")})
+	w.repository("models").Stacks = append(w.repository("models").Stacks, StackConfig{Name: "stage", Folder: "stage"})
+	f := w.forgeOf("models")
+	w.begin()
+	w.until("in step", 20*time.Minute, func() bool {
+		return w.stack("models", "prod").Phase == InStep && w.stack("models", "stage").Phase == InStep
+	})
+	c := w.propose(git, f, "both", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100), "stage/main.tf": canaryHouse("chat-staging", 10, 100)})
+	require.NoError(t, w.pass())
+	return w, f, c
+}
+
+// A suspension names an endpoint, an address or a stack, and suspends no other stack of the
+// pull request. A name that is none suspends nothing and is answered.
+func TestASuspensionOfOneEndpointSuspendsNoOtherStack(t *testing.T) {
+	w, f, c := twoStacks(t)
+	say := func(words string) (prod, stage bool) {
+		f.Say(c.number, "olga", "/sluice "+words)
+		w.advance(time.Minute)
+		w.passes(3*time.Minute, time.Minute)
+		return w.stack("models", "prod").Suspended != "", w.stack("models", "stage").Suspended != ""
+	}
+	for _, words := range []string{"prod/chat because of the audit", "prod because of the audit", "prod: audit", "models/prod/chat", "acme/chat", "chat", `"models/prod"`} {
+		prod, stage := say("suspend " + words)
+		require.True(t, prod, words)
+		require.False(t, stage, words)
+		prod, _ = say("continue prod/chat")
+		require.False(t, prod)
+	}
+	prod, stage := say("suspend prod/chatt because of the audit")
+	require.False(t, prod || stage)
+	require.Contains(t, answers(f, c.number), "Nothing here is named prod/chatt; there is prod, prod/chat, stage, stage/chat-staging.")
+	prod, stage = say("suspend sluice_endpoint.e")
+	require.False(t, prod || stage)
+	require.Contains(t, answers(f, c.number), "Say which one: prod, prod/chat, stage, stage/chat-staging. For example: /sluice suspend prod")
+	prod, stage = say("suspend because of the audit")
+	require.True(t, prod && stage, "the pull request is named by nothing")
+	prod, stage = say("continue stage")
+	require.True(t, prod)
+	require.False(t, stage)
+}
+
+// What a merged pull request would make is named as well, also by a process that has only
+// just begun.
+func TestAnEndpointThatIsNotMadeYetIsSuspendedByName(t *testing.T) {
+	w, git, f := reviewed(t)
+	w.repository("models").Approval = ApproveByDigest
+	w.begin()
+	c := w.propose(git, f, "another", map[string]string{"prod/more.tf": "resource \"sluice_endpoint\" \"talk\" {\n  name = \"talk\"\n}\n"})
+	require.NoError(t, w.pass())
+	c.merge()
+	w.advance(time.Minute)
+	w.passes(3*time.Minute, time.Minute)
+	w.begin()
+	w.passes(time.Minute, time.Minute)
+	f.Say(c.number, "olga", "/sluice suspend prod/talk because of the audit")
+	w.advance(time.Minute)
+	w.passes(3*time.Minute, time.Minute)
+	require.NotEmpty(t, w.stack("models", "prod").Suspended, answers(f, c.number))
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/policy"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
@@ -14,8 +15,12 @@ import (
 // hearOverride lifts a denial for the plans that stand, when the denial itself names the
 // one who asks.
 func (f *follower) hearOverride(ctx context.Context, r *pullRecord, c forge.Comment, command Command, b *journal.Batch) error {
+	plans, changed := r.Plans, false
+	if r.State == forge.IsOpen {
+		plans, changed = r.standAndSeen(c.At)
+	}
 	var judged []judgement
-	for _, p := range r.Plans {
+	for _, p := range plans {
 		judged = append(judged, f.judgedOf(r, p.Stack)...)
 	}
 	allowed, err := f.mayLift(ctx, judged, command.Rule, Person{Name: c.Author, Door: AtForge, Author: r.Author}, f.forge)
@@ -23,19 +28,33 @@ func (f *follower) hearOverride(ctx context.Context, r *pullRecord, c forge.Comm
 		return err
 	}
 	switch {
+	case !allowed.OK && changed:
+		r.answer(c, "The plan has changed since the comment showed it. Look at what is there now, and say it again.", forge.Denied)
 	case !allowed.OK:
 		r.answer(c, allowed.Why, forge.Denied)
 	case r.State != forge.IsOpen:
-		f.handOn(r, c, command, b)
+		return f.handOn(ctx, r, c, command, b)
 	default:
-		for _, p := range r.Plans {
-			if p.Digest != "" {
-				r.Overrides = append(r.Overrides, override{Rule: command.Rule, Who: c.Author, Reason: command.Reason, Digest: p.Digest, At: c.At})
-			}
+		for _, p := range plans {
+			r.Overrides = append(r.Overrides, override{Rule: command.Rule, Who: c.Author, Reason: command.Reason, Digest: p.Digest, At: c.At})
 		}
 		r.answer(c, "", forge.Done)
 	}
 	return nil
+}
+
+// standAndSeen are the plans that stand now and were shown to whoever said something then.
+// Changed tells that there are others.
+func (r *pullRecord) standAndSeen(at time.Time) (out []pullPlan, changed bool) {
+	seen := r.plansSeen(at)
+	for _, p := range r.Plans {
+		if slices.Contains(seen, p) {
+			out = append(out, p)
+		} else if p.Digest != "" {
+			changed = true
+		}
+	}
+	return out, changed
 }
 
 // judgedOf is what the policies said of the plan that stands for a stack: of the pull
@@ -55,9 +74,7 @@ func (f *follower) judgedOf(r *pullRecord, stack string) []judgement {
 }
 
 func (r *Reconciler) stackJudged(k StackKey) []judgement {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p := r.plans[k]; p != nil {
+	if p := r.stackPlan(k); p != nil {
 		return p.judged
 	}
 	return nil

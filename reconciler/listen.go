@@ -159,7 +159,7 @@ func (f *follower) obey(ctx context.Context, r *pullRecord, c forge.Comment, com
 	case steers(command.Verb):
 		return f.handRollout(ctx, r, c, command, b)
 	default:
-		f.handOn(r, c, command, b)
+		return f.handOn(ctx, r, c, command, b)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (f *follower) planAgain(ctx context.Context, r *pullRecord, c forge.Comment
 			r.answer(c, "The pull request comes from a fork; its plan takes somebody who may write.", forge.Denied)
 			return nil
 		}
-		if r.Shown != r.Now || c.At.Before(r.ShownAt.Truncate(time.Second)) {
+		if !r.headSeen(r.Now, c.At) {
 			r.answer(c, "The head has moved since the comment showed it. Look at what is there now, and say it again.", forge.Denied)
 			return nil
 		}
@@ -216,29 +216,4 @@ func (f *follower) askOf(r *pullRecord, c forge.Comment, command Command, stack 
 		ID: fmt.Sprintf("comment %d line %d", c.ID, command.Line), Stack: stack, Verb: command.Verb, Selector: command.Selector, Digest: command.Digest,
 		Rule: command.Rule, Reason: command.Reason, Who: c.Author, Via: fmt.Sprintf("comment on pull request %d", r.Number), Pull: r.Number, Comment: c.ID, Line: command.Line, At: c.At,
 	}
-}
-
-// handOn hands a command to the stacks that it can mean.
-func (f *follower) handOn(r *pullRecord, c forge.Comment, command Command, b *journal.Batch) {
-	given := 0
-	for _, p := range r.Plans {
-		a := f.askOf(r, c, command, p.Stack)
-		switch {
-		case a.Selector == p.Stack, a.Selector == f.key(p.Stack).String():
-			a.Selector = ""
-		case f.isStack(a.Selector):
-			continue
-		}
-		b.Put = append(b.Put, record(askKey(f.key(p.Stack), a.ID), a))
-		given++
-	}
-	if given == 0 {
-		r.answer(c, "This pull request changes nothing here that the command could act on.", forge.Denied)
-	}
-}
-
-func (f *follower) isStack(name string) bool {
-	return slices.ContainsFunc(f.config.Stacks, func(c StackConfig) bool {
-		return c.Name == name || f.key(c.Name).String() == name
-	})
 }

@@ -108,6 +108,22 @@ func (s *shared) looks(ctx context.Context, endpoints []string) (string, error) 
 	return out.String(), nil
 }
 
+// named are the names of some endpoints, as of the newest list.
+func (s *shared) named(ctx context.Context, endpoints []string) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refresh(ctx); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range s.live.Endpoints() {
+		if slices.Contains(endpoints, e.ID) {
+			out = append(out, planning.BareName(e.Name))
+		}
+	}
+	return out, nil
+}
+
 // bounds are a deployment's limits as a text to compare.
 func bounds(a api.Autoscaling) string {
 	text := ""

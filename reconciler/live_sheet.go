@@ -16,8 +16,8 @@ import (
 const mostEvents = 40
 
 // mergedSheet follows what a merged pull request brought, to its receipts.
-func (f *follower) mergedSheet(ctx context.Context, r *pullRecord) (render.Sheet, error) {
-	out := render.Sheet{Marker: f.marker(), Stage: render.Following, Revision: f.revision(r, r.MergeCommit)}
+func (f *follower) mergedSheet(ctx context.Context, r *pullRecord) (page, error) {
+	out := page{Sheet: render.Sheet{Marker: f.marker(), Stage: render.Following, Revision: f.revision(r, r.MergeCommit)}}
 	over := true
 	for _, p := range r.Plans {
 		run, found, err := f.runOf(ctx, p.Stack, r.Number)
@@ -42,6 +42,7 @@ func (f *follower) mergedSheet(ctx context.Context, r *pullRecord) (render.Sheet
 			return out, err
 		}
 		out.Stacks = append(out.Stacks, sheet)
+		out.plans = append(out.plans, pullPlan{Stack: p.Stack, Digest: run.Digest})
 		if p.Digest != "" && run.Digest != "" && p.Digest != run.Digest {
 			out.Remarks = append(out.Remarks, fmt.Sprintf("Stack %s was planned again at the merge as %s. That is another plan than %s, which stood here before: what it depends on has changed in between.", p.Stack, planning.ShortDigest(run.Digest), planning.ShortDigest(p.Digest)))
 		}

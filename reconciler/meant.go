@@ -28,8 +28,7 @@ func (f *follower) handRollout(ctx context.Context, r *pullRecord, c forge.Comme
 		return err
 	}
 	if len(all) == 0 {
-		f.handOn(r, c, command, b)
-		return nil
+		return f.handOn(ctx, r, c, command, b)
 	}
 	if command.Selector == "" {
 		if first, rest, _ := strings.Cut(command.Reason, " "); slices.ContainsFunc(all, func(m meant) bool { return slices.Contains(m.names, first) }) {

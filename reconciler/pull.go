@@ -32,7 +32,7 @@ type pullRecord struct {
 	Verdict     string // headline of the plan that is shown
 	Approved    []approval
 	Overrides   []override
-	Reviewed    []string // "author commit" of the reviews that were taken in
+	Reviewed    []string   // marks of the reviews that were taken in
 	Since       time.Time  // comments that were changed before it were heard
 	Obeyed      []obeyed   // comments with commands, changed at or after Since, that were heard
 	Listens     time.Time  // older comments are not commands
@@ -49,8 +49,7 @@ type pullRecord struct {
 	Fork        bool      // the head is in another repository
 	Vouched     string    // head of a fork that somebody who may write wants to be planned
 	Now         string    // head as the forge has it
-	Shown       string    // head that the comment shows
-	ShownAt     time.Time // since when
+	Showings    []showing // what the comment showed, newest last
 }
 
 // pullPlan is what a pull request would do to one stack.

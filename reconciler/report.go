@@ -45,7 +45,7 @@ func (f *follower) reportPulls(ctx context.Context) error {
 // reportPull reports one pull request.
 func (f *follower) reportPull(ctx context.Context, r *pullRecord) error {
 	before := record(pullKey(f.config.Name, r.Number), *r).Value
-	var sheet render.Sheet
+	var sheet page
 	err := f.sendAnswers(ctx, r)
 	if err != nil {
 		return err
@@ -56,14 +56,14 @@ func (f *follower) reportPull(ctx context.Context, r *pullRecord) error {
 	case forge.IsMerged:
 		sheet, err = f.mergedSheet(ctx, r)
 	case forge.IsClosed:
-		sheet = f.closedSheet(r)
+		sheet = page{Sheet: f.closedSheet(r)}
 	}
 	known := sheet.Stage != "" // without the base it is not, and what was said stands
 	if err == nil && known && (len(sheet.Stacks) > 0 || r.Body != "" || len(sheet.Conflicts) > 0 || sheet.Unmerged != "") {
 		err = f.publish(ctx, r, sheet)
 	}
 	if err == nil && known && r.State == forge.IsOpen {
-		r.Statuses, err = f.post(ctx, sheet, r.URL, r.Statuses)
+		r.Statuses, err = f.post(ctx, sheet.Sheet, r.URL, r.Statuses)
 	}
 	after := record(pullKey(f.config.Name, r.Number), *r)
 	if string(before) != string(after.Value) && (len(r.Plans) > 0 || r.Body != "" || len(r.Answers) > 0) {
@@ -73,22 +73,20 @@ func (f *follower) reportPull(ctx context.Context, r *pullRecord) error {
 }
 
 // publish makes the comment say what the sheet says, when it says something else.
-func (f *follower) publish(ctx context.Context, r *pullRecord, sheet render.Sheet) error {
-	body := render.Comment(sheet, f.forge.Limits().Comment)
+func (f *follower) publish(ctx context.Context, r *pullRecord, p page) error {
+	body := render.Comment(p.Sheet, f.forge.Limits().Comment)
 	sum := sha256.Sum256([]byte(body))
 	if digest := hex.EncodeToString(sum[:12]); digest != r.Body {
 		if err := f.ledger.mayWrite(); err != nil {
 			return err
 		}
-		if _, err := forge.Upsert(ctx, f.forge, r.Number, sheet.Marker.String(), body); err != nil {
+		if _, err := forge.Upsert(ctx, f.forge, r.Number, p.Marker.String(), body); err != nil {
 			return fmt.Errorf("write the comment: %w", err)
 		}
 		f.meters.reports.WithLabelValues(f.config.Name, "comment").Inc()
 		r.Body = digest
 	}
-	if head := sheet.Revision.Commit; r.Shown != head {
-		r.Shown, r.ShownAt = head, f.now()
-	}
+	r.shows(p, f.now())
 	return nil
 }
 
@@ -143,16 +141,16 @@ func (f *follower) revision(r *pullRecord, commit string) render.Revision {
 const longestVerdict = 200
 
 // openSheet plans an open pull request and shows the plan.
-func (f *follower) openSheet(ctx context.Context, r *pullRecord) (render.Sheet, error) {
+func (f *follower) openSheet(ctx context.Context, r *pullRecord) (page, error) {
 	at := slices.IndexFunc(f.pulls.open, func(pr forge.PullRequest) bool { return pr.Number == r.Number })
 	if at < 0 || f.tree == nil || f.source.Now.State != gitsource.Found {
-		return render.Sheet{}, nil // not listed any more, or nothing to merge it into: the next look tells
+		return page{}, nil // not listed any more, or nothing to merge it into: the next look tells
 	}
 	plan, err := f.planPull(ctx, r, f.pulls.open[at])
 	if err != nil {
-		return render.Sheet{}, err
+		return page{}, err
 	}
-	out := render.Sheet{Marker: f.marker(), Stage: render.Planned, Revision: f.revision(r, plan.head)}
+	out := page{Sheet: render.Sheet{Marker: f.marker(), Stage: render.Planned, Revision: f.revision(r, plan.head)}}
 	if plan.conflict != nil {
 		out.Unmerged = plan.conflict.Why
 		for _, file := range plan.conflict.Files {
@@ -164,8 +162,9 @@ func (f *follower) openSheet(ctx context.Context, r *pullRecord) (render.Sheet, 
 	}
 	for _, s := range plan.stacks {
 		out.Stacks = append(out.Stacks, f.stackSheet(s.c, s.plan, s.diff, r.Overrides))
+		out.plans = append(out.plans, pullPlan{Stack: s.c.Name, Digest: s.plan.digest})
 	}
-	f.sheetApproval(&out, r)
+	f.sheetApproval(&out.Sheet, r)
 	for i := len(r.History) - 1; i >= 0; i-- {
 		h := r.History[i]
 		out.History = append(out.History, render.Push{Commit: h.Commit, Digest: h.Digest, At: h.At, Verdict: h.Verdict})

@@ -20,11 +20,11 @@ func (f *follower) review(ctx context.Context, r *pullRecord) error {
 	}
 	r.withdraw(reviews)
 	for _, v := range reviews {
-		mark := reviewMark(v.Author, v.Commit)
+		mark := reviewMark(v.Author, v.Commit, v.At)
 		if !v.Approved || v.Commit != r.Head || slices.Contains(r.Reviewed, mark) {
 			continue
 		}
-		if r.Shown != r.Head || v.At.Before(r.ShownAt.Truncate(time.Second)) {
+		if !r.headSeen(r.Head, v.At) {
 			continue // it was given before there was a plan to see
 		}
 		allowed, err := f.may(ctx, v.Author, r.Author, Approve)
@@ -36,16 +36,17 @@ func (f *follower) review(ctx context.Context, r *pullRecord) error {
 			f.log.Info("an approving review does not count", "pull", r.Number, "reviewer", v.Author, "because", allowed.Why)
 			continue
 		}
-		for _, p := range r.Plans {
-			if p.Digest != "" {
-				r.Approved = append(r.Approved, approval{Digest: p.Digest, Who: v.Author, Via: "review", At: v.At, Commit: v.Commit})
-			}
+		for _, p := range r.plansSeen(v.At) {
+			r.Approved = append(r.Approved, approval{Digest: p.Digest, Who: v.Author, Via: "review", At: v.At, Commit: v.Commit})
 		}
 	}
 	return nil
 }
 
-func reviewMark(author, commit string) string { return author + " " + commit }
+// reviewMark tells two reviews apart, also of one head: its plan may have changed between.
+func reviewMark(author, commit string, at time.Time) string {
+	return author + " " + commit + " " + at.UTC().Format(time.RFC3339)
+}
 
 // withdraw takes back the approvals of reviews that do not approve any more.
 func (r *pullRecord) withdraw(reviews []forge.Review) {
@@ -55,7 +56,7 @@ func (r *pullRecord) withdraw(reviews []forge.Review) {
 	r.Approved = slices.DeleteFunc(r.Approved, func(a approval) bool {
 		gone := a.Via == "review" && !stands(a.Who, a.Commit)
 		if gone {
-			r.Reviewed = slices.DeleteFunc(r.Reviewed, func(m string) bool { return m == reviewMark(a.Who, a.Commit) })
+			r.Reviewed = slices.DeleteFunc(r.Reviewed, func(m string) bool { return m == reviewMark(a.Who, a.Commit, a.At) })
 		}
 		return gone
 	})

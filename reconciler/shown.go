@@ -16,11 +16,16 @@ func (p *stackPass) show(plan *planned) {
 	p.plans[p.k] = plan
 }
 
+// stackPlan is the newest plan of a stack; nil when this process has made none.
+func (r *Reconciler) stackPlan(k StackKey) *planned {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.plans[k]
+}
+
 // planStatus is the newest plan of a stack, if this process has made one.
 func (f *follower) planStatus(ctx context.Context, c StackConfig) (PlanStatus, bool, error) {
-	f.mu.Lock()
-	plan := f.plans[f.key(c.Name)]
-	f.mu.Unlock()
+	plan := f.stackPlan(f.key(c.Name))
 	if plan == nil {
 		return PlanStatus{}, false, nil
 	}
