@@ -2,7 +2,9 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/sluice-dev/terraform-provider-sluice/internal/render"
@@ -26,31 +28,52 @@ func (r *pullRecord) answer(c forge.Comment, text string, sign forge.Sign) {
 
 // sendAnswers says what became of commands: by a sign, and by a comment of its own where
 // nothing was done or something was asked. Each is found again by its marker, so that
-// none is made twice.
+// none is made twice. One that the forge refuses would be refused again: then the sign is all.
 func (f *follower) sendAnswers(ctx context.Context, r *pullRecord) error {
 	if err := f.gatherAnswers(ctx, r); err != nil {
 		return err
 	}
-	for len(r.Answers) > 0 {
-		a := r.Answers[0]
-		if err := f.ledger.mayWrite(); err != nil {
-			return err
+	var errs []error
+	var left []answered
+	for _, a := range r.Answers {
+		err := f.sendAnswer(ctx, r.Number, a)
+		if refusedForGood(err) {
+			f.log.Warn("an answer is not taken", "pull", r.Number, "comment", a.Comment, "answer", a.Text, "error", err)
+			err = nil
 		}
-		if a.Text != "" || a.Lines != "" {
-			marker := fmt.Sprintf("<!-- sluice answer=%d.%s -->", a.Comment, a.Mark)
-			var said []string
-			if a.Text != "" {
-				said = append(said, a.Text)
-			}
-			if _, err := forge.Upsert(ctx, f.forge, r.Number, marker, marker+"\n"+render.Answer(said, a.Lines)); err != nil {
-				return fmt.Errorf("answer comment %d: %w", a.Comment, err)
-			}
-			f.meters.reports.WithLabelValues(f.config.Name, "answer").Inc()
+		if err != nil {
+			errs, left = append(errs, fmt.Errorf("answer comment %d: %w", a.Comment, err)), append(left, a)
+			continue
 		}
 		f.react(ctx, r.Number, a.Comment, a.Sign)
-		r.Answers = r.Answers[1:]
 	}
+	r.Answers = left
+	return errors.Join(errs...)
+}
+
+// sendAnswer says one, where a sign is not enough.
+func (f *follower) sendAnswer(ctx context.Context, number int, a answered) error {
+	if err := f.ledger.mayWrite(); err != nil || a.Text == "" && a.Lines == "" {
+		return err
+	}
+	var said []string
+	if a.Text != "" {
+		said = append(said, a.Text)
+	}
+	marker := fmt.Sprintf("<!-- sluice answer=%d.%s -->", a.Comment, a.Mark)
+	if _, err := forge.Upsert(ctx, f.forge, number, marker, marker+"\n"+render.Answer(said, a.Lines)); err != nil {
+		return err
+	}
+	f.meters.reports.WithLabelValues(f.config.Name, "answer").Inc()
 	return nil
+}
+
+// refusedForGood reports whether the forge will not take something that it was given: the
+// talk is locked or full, or it is gone. A token that it does not know may be replaced, and
+// what is not found may be there again when an incident of the forge is over.
+func refusedForGood(err error) bool {
+	var refused *forge.Refused
+	return errors.As(err, &refused) && refused.Status != http.StatusUnauthorized && refused.Status != http.StatusNotFound
 }
 
 // gatherAnswers takes over what the stacks have done of what was asked for here.

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,11 @@ func (u *unreadable) Comments(ctx context.Context, number int, since time.Time) 
 		return nil, &forge.Refused{Status: 404, What: "list the comments"}
 	}
 	return u.Forge.Comments(ctx, number, since)
+}
+
+func (u *unreadable) Open(ctx context.Context, base string) ([]forge.PullRequest, error) {
+	all, err := u.Forge.Open(ctx, base)
+	return slices.DeleteFunc(all, func(pr forge.PullRequest) bool { return u.gone && pr.Number == u.number }), err
 }
 
 func (u *unreadable) PullRequest(ctx context.Context, number int) (forge.PullRequest, error) {

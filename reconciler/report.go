@@ -29,10 +29,7 @@ func (f *follower) reportPulls(ctx context.Context) error {
 	for _, number := range sortedNumbers(f.pulls.known) {
 		r := f.pulls.known[number]
 		if !r.Over.IsZero() && f.now().Sub(r.Over) > keepPulls {
-			delete(f.pulls.known, number)
-			delete(f.pulls.plans, number)
-			delete(f.pulls.failed, number)
-			errs = append(errs, f.ledger.write(ctx, journal.Batch{Delete: []journal.Key{pullKey(f.config.Name, number)}}))
+			errs = append(errs, f.forgetPull(ctx, number))
 			continue
 		}
 		if err := f.reportPull(ctx, r); err != nil {
@@ -42,34 +39,35 @@ func (f *follower) reportPulls(ctx context.Context) error {
 	return f.noteForge(errors.Join(errs...))
 }
 
-// reportPull reports one pull request.
+// reportPull reports one pull request: the answers, the comment and the statuses, of which
+// none waits for another that fails.
 func (f *follower) reportPull(ctx context.Context, r *pullRecord) error {
 	before := record(pullKey(f.config.Name, r.Number), *r).Value
-	var sheet page
-	err := f.sendAnswers(ctx, r)
-	if err != nil {
-		return err
-	}
+	var p page
+	var err error
+	errs := []error{f.sendAnswers(ctx, r)}
 	switch r.State {
 	case forge.IsOpen:
-		sheet, err = f.openSheet(ctx, r)
+		p, err = f.openSheet(ctx, r)
 	case forge.IsMerged:
-		sheet, err = f.mergedSheet(ctx, r)
+		p, err = f.mergedSheet(ctx, r)
 	case forge.IsClosed:
-		sheet = page{Sheet: f.closedSheet(r)}
+		p = page{Sheet: f.closedSheet(r)}
 	}
-	known := sheet.Stage != "" // without the base it is not, and what was said stands
-	if err == nil && known && (len(sheet.Stacks) > 0 || r.Body != "" || len(sheet.Conflicts) > 0 || sheet.Unmerged != "") {
-		err = f.publish(ctx, r, sheet)
+	errs = append(errs, err)
+	known := err == nil && p.Stage != "" // without the base it is not, and what was said stands
+	if known && (len(p.Stacks) > 0 || r.Body != "" || len(p.Conflicts) > 0 || p.Unmerged != "") {
+		errs = append(errs, f.publish(ctx, r, p))
 	}
-	if err == nil && known && r.State == forge.IsOpen {
-		r.Statuses, err = f.post(ctx, sheet.Sheet, r.URL, r.Statuses)
+	if known && r.State == forge.IsOpen {
+		r.Statuses, err = f.post(ctx, p.Sheet, r.URL, r.Statuses)
+		errs = append(errs, err)
 	}
 	after := record(pullKey(f.config.Name, r.Number), *r)
 	if string(before) != string(after.Value) && (len(r.Plans) > 0 || r.Body != "" || len(r.Answers) > 0) {
-		err = errors.Join(err, f.ledger.write(ctx, journal.Batch{Put: []journal.Record{after}}))
+		errs = append(errs, f.ledger.write(ctx, journal.Batch{Put: []journal.Record{after}}))
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // publish makes the comment say what the sheet says, when it says something else.
@@ -96,6 +94,7 @@ func (f *follower) publish(ctx context.Context, r *pullRecord, p page) error {
 func (f *follower) post(ctx context.Context, sheet render.Sheet, url string, was []posted) ([]posted, error) {
 	limits, commit := f.forge.Limits(), sheet.Revision.Commit
 	out := slices.DeleteFunc(slices.Clone(was), func(p posted) bool { return p.Commit != commit })
+	var errs []error
 	for _, endpoint := range sheet.Endpoints() {
 		name, key := forge.Context(limits.Context, "sluice", f.config.Name, endpoint), fmt.Sprint(render.KeyOf(sheet, endpoint))
 		at := slices.IndexFunc(out, func(p posted) bool { return p.Context == name })
@@ -107,7 +106,12 @@ func (f *follower) post(ctx context.Context, sheet render.Sheet, url string, was
 		}
 		state, text := render.Status(sheet, endpoint, f.now(), limits.Description)
 		if err := f.forge.SetStatus(ctx, commit, forge.Status{Context: name, State: forge.StatusState(state), Text: text, URL: url}); err != nil {
-			return out, fmt.Errorf("set status %s of %s: %w", name, short(commit), err)
+			err = fmt.Errorf("set status %s of %s: %w", name, short(commit), err)
+			if !refusedForGood(err) {
+				return out, errors.Join(append(errs, err)...)
+			}
+			errs = append(errs, err) // that of one endpoint is no reason to withhold the others
+			continue
 		}
 		f.meters.reports.WithLabelValues(f.config.Name, "status").Inc()
 		if at >= 0 {
@@ -116,7 +120,7 @@ func (f *follower) post(ctx context.Context, sheet render.Sheet, url string, was
 			out = append(out, posted{Commit: commit, Context: name, Key: key})
 		}
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
 // closedSheet is the end of a pull request that was not merged.
