@@ -60,11 +60,19 @@ func (t touched) has(name string) bool {
 	return slices.Contains(t.whole, name) || slices.Contains(t.parts, name)
 }
 
+// isStack reports whether the configuration has a stack.
+func (f *follower) isStack(name string) bool {
+	return slices.ContainsFunc(f.config.Stacks, func(c StackConfig) bool { return c.Name == name })
+}
+
 // touched are the stacks of a pull request with the names that mean them: of what they have
 // and of what the pull request would make.
 func (f *follower) touched(ctx context.Context, r *pullRecord) ([]touched, error) {
 	var out []touched
 	for _, p := range r.Plans {
+		if !f.isStack(p.Stack) {
+			continue // it was taken out of the configuration since
+		}
 		s, err := read[stackRecord](ctx, f.ledger, stackKey(f.key(p.Stack)))
 		if err != nil {
 			return nil, err

@@ -32,7 +32,7 @@ func (f *follower) mergedSheet(ctx context.Context, r *pullRecord) (page, error)
 			if !passed {
 				over = false
 				out.Waiting = append(out.Waiting, "Merged as "+short(r.MergeCommit)+"; stack "+p.Stack+" has not come to it yet.")
-			} else if err := f.overtaken(ctx, p.Stack, r.MergeCommit, &out); err != nil {
+			} else if err := f.overtaken(ctx, p.Stack, r.MergeCommit, &out.Sheet); err != nil {
 				return out, err
 			}
 			continue
