@@ -220,12 +220,18 @@ func cutSelector(s string) (selector, rest, problem string) {
 	if ok || problem != "" {
 		return name, rest, problem
 	}
+	if address := keyed.FindString(strings.TrimLeft(s, " \t")); address != "" && len(address) <= longestArgued {
+		return address, strings.TrimLeft(s, " \t")[len(address):], ""
+	}
 	word, rest := cutWord(s)
 	if bare := strings.TrimRight(word, ":,"); len(bare) <= longestArgued && named.MatchString(bare) {
 		return bare, rest, ""
 	}
 	return "", s, ""
 }
+
+// keyed is an address with a key of for_each, which may have spaces.
+var keyed = regexp.MustCompile(`^sluice_\w+\.[\w-]+\["(?:[^"\\]|\\.)*"\]`)
 
 var hexDigits = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 

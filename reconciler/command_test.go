@@ -24,18 +24,19 @@ func TestCommandsAreReadFromTheLinesOfAComment(t *testing.T) {
 
 func TestSelectorsAndReasons(t *testing.T) {
 	for line, want := range map[string]Command{
-		"/sluice plan":                                     {Verb: Replan},
-		"/sluice help me please":                           {Verb: Help},
-		"/sluice   promote   prod/chat   now  ":            {Verb: Promote, Selector: "prod/chat", Reason: "now"},
-		"/sluice reverse sluice_rollout.chat[\"a\"] worse": {Verb: Reverse, Selector: `sluice_rollout.chat["a"]`, Reason: "worse"},
-		"/sluice cancel \"chat\" since it is slow":         {Verb: Cancel, Selector: "chat", Reason: "since it is slow"},
-		"/sluice cancel prod/chat: since it is slow":       {Verb: Cancel, Selector: "prod/chat", Reason: "since it is slow"},
-		"/sluice cancel rol_2a65b00b8beb slow":             {Verb: Cancel, Selector: "rol_2a65b00b8beb", Reason: "slow"},
-		"/sluice cancel it is slow; rm -rf / `x` @team":    {Verb: Cancel, Reason: "it is slow; rm -rf / `x` @team"},
-		"/sluice\tsuspend":                                 {Verb: Suspend},
-		"/sluice continue prod/chat":                       {Verb: Continue, Selector: "prod/chat"},
-		"/sluice retry":                                    {Verb: Retry},
-		"/sluice approve `2b269423920f`":                   {Verb: Approve, Digest: "2b269423920f"},
+		"/sluice plan":                                         {Verb: Replan},
+		"/sluice help me please":                               {Verb: Help},
+		"/sluice   promote   prod/chat   now  ":                {Verb: Promote, Selector: "prod/chat", Reason: "now"},
+		"/sluice reverse sluice_rollout.chat[\"a\"] worse":     {Verb: Reverse, Selector: `sluice_rollout.chat["a"]`, Reason: "worse"},
+		"/sluice retry sluice_rollout.chat[\"eu west\"] again": {Verb: Retry, Selector: `sluice_rollout.chat["eu west"]`, Reason: "again"},
+		"/sluice cancel \"chat\" since it is slow":             {Verb: Cancel, Selector: "chat", Reason: "since it is slow"},
+		"/sluice cancel prod/chat: since it is slow":           {Verb: Cancel, Selector: "prod/chat", Reason: "since it is slow"},
+		"/sluice cancel rol_2a65b00b8beb slow":                 {Verb: Cancel, Selector: "rol_2a65b00b8beb", Reason: "slow"},
+		"/sluice cancel it is slow; rm -rf / `x` @team":        {Verb: Cancel, Reason: "it is slow; rm -rf / `x` @team"},
+		"/sluice\tsuspend":                                     {Verb: Suspend},
+		"/sluice continue prod/chat":                           {Verb: Continue, Selector: "prod/chat"},
+		"/sluice retry":                                        {Verb: Retry},
+		"/sluice approve `2b269423920f`":                       {Verb: Approve, Digest: "2b269423920f"},
 	} {
 		want.Line = 1
 		require.Equal(t, []Command{want}, ParseCommands(line), line)
