@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestACommandReachesTheEndpointThatItNamesAndNoOther(t *testing.T) {
 			require.Equal(t, engineclient.StateCanceled, w.all("chat")[0].State)
 			require.NotEqual(t, engineclient.StateCanceled, w.all("embed")[0].State)
 			c.said("olga", "/sluice retry prod/chat")
-			require.Len(t, w.all("chat"), 2)
+			require.Contains(t, fmt.Sprint(w.stack("models", "prod").Waits), "the first step asks for 10 %, which the target carries already")
 			require.Len(t, w.all("embed"), 1)
 		})
 	}
