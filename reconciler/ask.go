@@ -80,6 +80,18 @@ func (p *stackPass) doAsks(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// parkedToo tells who wanted a parked rollout to go on how that is said.
+func (p *stackPass) parkedToo() string {
+	for _, run := range p.runs {
+		for _, r := range run.Rollouts {
+			if r.Ended.IsZero() && r.Category != "" {
+				return "; " + p.parkText(run, r, "is parked")
+			}
+		}
+	}
+	return ""
+}
+
 // patience is how long a word is tried again that crosses with other writes.
 const patience = time.Hour
 
@@ -126,7 +138,7 @@ func (p *stackPass) do(ctx context.Context, a *askRecord) error {
 		p.answer(a, "suspended: nothing is started, and what runs is watched on. Go on with: "+p.way(Continue, ""), "")
 	case Continue:
 		if p.s.Suspended == nil {
-			return refusef("%s is not suspended", p.k)
+			return refusef("%s is not suspended%s", p.k, p.parkedToo())
 		}
 		p.s.Suspended = nil
 		p.answer(a, "the suspension is over", "")

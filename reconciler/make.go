@@ -36,6 +36,7 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 	first := run.Acted.IsZero()
 	if first { // with the digest that was approved, which is another one after the first write
 		run.Acted = p.now()
+		p.tellFile(run)
 	}
 	again := Wait{}
 	change := func(ctx context.Context) (journal.Batch, error) {
@@ -62,6 +63,18 @@ func (p *stackPass) act(ctx context.Context, run *runRecord, c planning.Change) 
 		return 0, again, nil
 	}
 	return 1, Wait{}, nil
+}
+
+// tellFile tells of an approval that stands in Git: nobody has asked for anything here.
+func (p *stackPass) tellFile(run *runRecord) {
+	a := p.approved(run)
+	if a == nil || p.said(run) != nil || p.config.Approval != ApproveByDigest {
+		return
+	}
+	p.tell(&p.batch, happening{
+		Key: []string{run.Commit.ID, p.k.Stack, run.Digest}, Kind: "asked.approve", Stack: p.k.Stack, Commit: run.Commit.ID, Severity: info,
+		Text: fmt.Sprintf("%s: plan %s is approved by the %s, in commit %s of %s", p.k, planning.ShortDigest(run.Digest), a.Via, short(p.folder.Commit.ID), a.Who),
+	})
 }
 
 // slotFor reports whether a rollout may be submitted beside those that are under way. One

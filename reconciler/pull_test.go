@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-dev/terraform-provider-sluice/internal/planning"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge/forgetest"
+	"github.com/sluice-dev/terraform-provider-sluice/reconciler/journal"
 )
 
 // forgeOf gives a repository a forge with people: ann and ben may write, olga is
@@ -527,6 +528,10 @@ func TestAnApprovalInAFileApprovesThePlanThatWaits(t *testing.T) {
 	git.push("main", "a person approves", map[string]string{"prod/sluice.approvals": "# ana\n" + digest + "\n"})
 	w.until("it runs", 10*time.Minute, w.phase(RollingOut))
 	require.Len(t, w.all("chat"), 2)
+	lines, err := w.r.History(t.Context(), journal.Query{Most: 100, Kind: "asked.approve"})
+	require.NoError(t, err)
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0].Text, "is approved by the file sluice.approvals")
 }
 
 // What an open pull request shows is what its merge would do now: when somebody moves the

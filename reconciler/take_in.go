@@ -18,7 +18,7 @@ import (
 // and is not asked for, is let go.
 func (p *stackPass) takeInAll(ctx context.Context) error {
 	for _, c := range p.plan.changes.List {
-		if c.ID == "" || c.Action == planning.Delete || c.Action == planning.Replace {
+		if c.ID == "" || c.Action == planning.Delete || c.Action == planning.Replace || p.foreigners(c) {
 			continue
 		}
 		if !p.s.has(c.ID) {
@@ -42,6 +42,14 @@ func (p *stackPass) takeInAll(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// foreigners reports whether a change is about an endpoint that somebody else reconciles:
+// what is there is not ours to take in.
+func (p *stackPass) foreigners(c planning.Change) bool {
+	return slices.ContainsFunc(p.plan.changes.Standing.Endpoints, func(e planning.StandingEndpoint) bool {
+		return e.Owner != "" && (e.ID == c.EndpointID || e.ID == c.ID)
+	})
 }
 
 // tellTaken tells what was found rather than made.
