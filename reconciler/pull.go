@@ -26,6 +26,9 @@ type pullRecord struct {
 	Head        string // commit that was planned
 	Base        string // commit of the followed ref that it was merged with for the plan
 	MergeCommit string
+	Merged      time.Time // when it was seen to be
+	Into        string    // the branch that it goes into now, where that is not the followed one: then it is closed for us
+	Strayed     bool      // its merge commit did not come into the followed history
 	UpdatedAt   time.Time // as the forge has it, in whole seconds
 	Heard       time.Time // when its comments were read: what was said in the same second is read once more
 	Plans       []pullPlan
@@ -76,7 +79,8 @@ type pullMemory struct {
 	known  map[int]*pullRecord
 	plans  map[int]*pullPlanned
 	failed map[int]failedMerge
-	base   string
+	base   string // default branch of the forge
+	into   string // branch that pull requests go into
 	looks  int
 	at     string // commit of the followed ref at the last look
 }
@@ -120,6 +124,7 @@ func (f *follower) lookAtPulls(ctx context.Context) error {
 		return f.noteForge(err)
 	}
 	began := f.now()
+	f.pulls.into = base
 	f.pulls.next = began.Add(f.config.Forge.Interval) // also when the forge fails: it is not asked more often for that
 	open, err := f.forge.Open(ctx, base)
 	if err != nil {
@@ -233,7 +238,7 @@ func (f *follower) askAfterMissing(ctx context.Context, lists ...[]forge.PullReq
 			continue
 		}
 		pr, err := f.forge.PullRequest(ctx, number)
-		if err == nil && pr.State == forge.IsOpen {
+		if err == nil && pr.State == forge.IsOpen && !f.goesElsewhere(pr) {
 			f.pulls.open = append(f.pulls.open, pr)
 		}
 		if err == nil {
@@ -300,9 +305,18 @@ func (f *follower) baseBranch(ctx context.Context) (string, error) {
 	return f.pulls.base, nil
 }
 
+// goesElsewhere reports whether a pull request goes into another branch than the followed
+// one: somebody has retargeted it.
+func (f *follower) goesElsewhere(pr forge.PullRequest) bool {
+	return pr.BaseRef != "" && f.pulls.into != "" && pr.BaseRef != f.pulls.into
+}
+
 // lookAt takes in one pull request as the forge has it now.
 func (f *follower) lookAt(ctx context.Context, pr forge.PullRequest) error {
-	r := f.pulls.known[pr.Number]
+	r, into := f.pulls.known[pr.Number], ""
+	if f.goesElsewhere(pr) {
+		pr.State, into = forge.IsClosed, pr.BaseRef
+	}
 	if r == nil {
 		if pr.State == forge.IsClosed {
 			return nil // it was never planned, so there is nothing to end
@@ -318,9 +332,11 @@ func (f *follower) lookAt(ctx context.Context, pr forge.PullRequest) error {
 	}
 	news := !r.UpdatedAt.Equal(pr.UpdatedAt) || r.State != pr.State || !r.Heard.After(pr.UpdatedAt.Add(lateListing))
 	r.Title, r.Author, r.URL, r.HeadRef, r.State = pr.Title, pr.Author, pr.URL, pr.HeadRef, pr.State
-	r.Fork, r.Now = pr.Fork, pr.Head
+	r.Fork, r.Now, r.Into = pr.Fork, pr.Head, into
 	if pr.State == forge.IsMerged {
-		r.MergeCommit = pr.MergeCommit
+		if r.MergeCommit = pr.MergeCommit; r.Merged.IsZero() {
+			r.Merged = f.now()
+		}
 	}
 	if !news && r.Over.IsZero() && pr.State != forge.IsOpen {
 		news = f.now().Sub(r.UpdatedAt) < time.Hour // a forge's clock of a comment may lag

@@ -130,7 +130,11 @@ func (f *follower) closedSheet(r *pullRecord) render.Sheet {
 		delete(f.pulls.plans, r.Number)
 		delete(f.pulls.failed, r.Number)
 	}
-	return render.Sheet{Marker: f.marker(), Stage: render.Closed, Revision: f.revision(r, r.Head), Over: render.Over{At: r.Over, Note: "It was closed without a merge: its plan is void, and nothing was changed."}}
+	over := render.Over{At: r.Over, Note: "It was closed without a merge: its plan is void, and nothing was changed."}
+	if r.Into != "" {
+		over.Why, over.Note = "Goes into "+r.Into, "It goes into another branch now: its plan is void, and nothing was changed."
+	}
+	return render.Sheet{Marker: f.marker(), Stage: render.Closed, Revision: f.revision(r, r.Head), Over: over}
 }
 
 func (f *follower) marker() render.Marker {

@@ -229,4 +229,5 @@ type Over struct {
 	URL  string
 	At   time.Time
 	Note string // what that means, such as what was let go of
+	Why  string // of a closed one, for the headline; empty for "Closed without a merge"
 }

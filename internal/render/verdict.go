@@ -17,7 +17,11 @@ func (s Sheet) Headline() string {
 	case Superseded:
 		return "– Superseded by " + Inert(shortCommit(s.Over.By))
 	case Closed:
-		return "– Closed without a merge: nothing of it was applied"
+		why := "Closed without a merge"
+		if s.Over.Why != "" {
+			why = clip(Inert(s.Over.Why), longestName)
+		}
+		return "– " + why + ": nothing of it was applied"
 	case Following:
 		return s.runHeadline()
 	case Planned:

@@ -110,6 +110,11 @@ func (w *World) MoveBase(number int, base string) {
 	w.change(number, "edited", func(_ *state, p *pull) { p.Base = base })
 }
 
+// Retarget makes a pull request go into another branch.
+func (w *World) Retarget(number int, base string) {
+	w.change(number, "edited", func(_ *state, p *pull) { p.BaseRef = base })
+}
+
 // Merge merges a pull request and returns the commit.
 func (w *World) Merge(number int, commit string) string {
 	w.change(number, "merged", func(_ *state, p *pull) {
