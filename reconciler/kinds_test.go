@@ -74,7 +74,7 @@ func TestTheListOfKindsIsWhatTheCodeTells(t *testing.T) {
 		require.NotEmpty(t, k.Doc)
 		listed = append(listed, k.Kind)
 	}
-	want := append(made, literals...)
+	want := slices.Concat(made, literals)
 	slices.Sort(want)
 	require.ElementsMatch(t, slices.Compact(want), listed)
 }
