@@ -75,7 +75,7 @@ func (p *stackPass) splitLines() []driftLine {
 			continue
 		}
 		source, target := planning.ShareIn(e.TrafficSplit, e.All, last.SourceDeploymentID), planning.ShareIn(e.TrafficSplit, e.All, last.TargetDeploymentID)
-		left := ""
+		var left string
 		switch {
 		case last.State == engineclient.StateCompleted && source > 0:
 			left = fmt.Sprintf("all on the target of %s, as that left it", last.ID)
