@@ -123,8 +123,8 @@ func TestReconcileCommandsAtTheDoor(t *testing.T) {
 	d := &door{t: t, p: w.start(), w: w}
 	d.waitsFor("waiting")
 	d.refuses("no-such-key", "(401): the key is not known", "status")
-	d.refuses("wall", "(403): wall may not suspend: it takes role maintain or more", "suspend", "models/prod")
-	d.refuses("ann", "(403): ann may not approve: it takes role maintain or more", "approve", "models/prod", "0123456789ab")
+	d.refuses("wall", "(403): key wall may not suspend: it takes a key with role maintain or more", "suspend", "models/prod")
+	d.refuses("ann", "(403): key ann may not approve: it takes a key with role maintain or more", "approve", "models/prod", "0123456789ab")
 	d.refuses("olga", "0123456789ab is not the plan that waits: that is "+d.digest(), "approve", "models/prod", "0123456789ab")
 	d.refuses("olga", "at least 12 hex digits", "approve", "models/prod", "01")
 	d.refuses("wall", `no stack is named "models/prd"; there are: models/prod`, "diff", "models/prd")
@@ -151,7 +151,7 @@ func TestReconcileCommandsAtTheDoor(t *testing.T) {
 	require.Equal(t, []string{"COMPLETED", "COMPLETED"}, w.states())
 	d.isAllowedAgain()
 	history := d.says("wall", "history", "models", "--stack", "prod", "--limit", "100")
-	for _, text := range []string{"suspend asked by olga (http)", "continue asked by olga (http)", "reverse asked by olga (http)", "retry asked by olga (http)", "is planned"} {
+	for _, text := range []string{"suspend asked by olga (http), since: a long weekend", "continue asked by olga (http)", "reverse asked by olga (http), since: answers are worse", "retry asked by olga (http)", "is taken up"} {
 		require.Contains(t, history, text)
 	}
 }
@@ -271,7 +271,7 @@ func TestReconcileAStandbyTakesOverAfterAKill(t *testing.T) {
 	require.Contains(t, out, fmt.Sprintf("standing by: process %d on ", first.cmd.Process.Pid))
 	_, errs, code := second.ask(doorKeys["olga"], "suspend", "models/prod", "--reason", "x")
 	require.Equal(t, 1, code)
-	require.Contains(t, errs, "stands by")
+	require.Contains(t, errs, "this process is standing by: another reconciler writes here")
 
 	w.repo.Commit("main", gitHouse(gitCanary("cr_good", "45s", 50, 100)))
 	require.True(t, assertSoon(soon, func() bool { return first.stack().Phase == "rolling out" }))

@@ -198,7 +198,7 @@ func (s *story) leavesItsReceipt() {
 	for _, kind := range []string{"run.began", "rollout.canceled", "rollout.completed", "stack.ahead_of_git"} {
 		require.Contains(t, heard, kind)
 	}
-	require.Contains(t, strings.Join(s.ears.chat, "\n"), "is SYSTEM_PAUSED")
+	require.Contains(t, strings.Join(s.ears.chat, "\n"), "is parked at 10 %: METRIC_REGRESSION")
 
 	tally := s.traffic()
 	require.Zero(t, tally.Non200(), "%s", tally)

@@ -1,7 +1,6 @@
 package testacc
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/ed25519"
@@ -376,19 +375,10 @@ func (w *followed) start() *follower {
 	w.t.Helper()
 	p := &follower{w: w, ended: make(chan struct{}), said: &lockedBuffer{}}
 	p.cmd = w.command(context.WithoutCancel(w.t.Context()), "reconcile", "--config", w.config, "--log-level", "debug")
-	p.cmd.Stderr = p.said
-	out, err := p.cmd.StdoutPipe()
-	require.NoError(w.t, err)
+	p.cmd.Stdout, p.cmd.Stderr = io.Discard, p.said
 	require.NoError(w.t, p.cmd.Start())
-	lines := bufio.NewScanner(out)
-	for p.URL == "" && lines.Scan() {
-		if _, address, ok := strings.Cut(lines.Text(), "reconciler: "); ok {
-			p.URL = address
-		}
-	}
 	go func() {
 		defer close(p.ended)
-		_, _ = io.Copy(io.Discard, out)
 		_ = p.cmd.Wait()
 	}()
 	w.t.Cleanup(func() {
@@ -397,7 +387,13 @@ func (w *followed) start() *follower {
 			w.t.Logf("a reconciler said:\n%s", p.said)
 		}
 	})
-	require.NotEmpty(w.t, p.URL, "the reconciler did not start: %s", p.said)
+	opened := func() bool {
+		_, after, ok := strings.Cut(p.said.String(), "reconciler: ")
+		address, _, whole := strings.Cut(after, "\n")
+		p.URL = address
+		return ok && whole
+	}
+	require.True(w.t, assertSoon(soon, opened), "the reconciler did not start: %s", p.said)
 	return p
 }
 

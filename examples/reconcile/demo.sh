@@ -69,10 +69,10 @@ say "2. sluice reconcile: it follows the branch main of that repository"
 sed -e "s#http://127.0.0.1:8420#$SLUICE_ENGINE_URL#" -e "s#http://127.0.0.1:8480#$git#" -e 's#127.0.0.1:8090#127.0.0.1:0#' \
   -e 's#window = "5s"#window = "20s"#' examples/reconcile/minimal.hcl > "$work/sluice.hcl"
 sluice reconcile --config "$work/sluice.hcl" --check
-sluice reconcile --config "$work/sluice.hcl" > "$work/reconcile.out" 2> "$work/reconciler.log" &
+sluice reconcile --config "$work/sluice.hcl" 2> "$work/reconciler.log" &
 started $!
-await 20 "reconciler" grep -q '^reconciler: ' "$work/reconcile.out"
-SLUICE_RECONCILER_URL=$(sed -n 's/^reconciler: //p' "$work/reconcile.out")
+await 20 "reconciler" grep -q '^reconciler: ' "$work/reconciler.log"
+SLUICE_RECONCILER_URL=$(sed -n 's/^reconciler: //p' "$work/reconciler.log")
 await 20 "first pass" sluice reconcile status
 sluice reconcile status
 
