@@ -72,16 +72,17 @@ type posted struct{ Commit, Context, Key string }
 
 // pullMemory is what a follower keeps of its forge between passes.
 type pullMemory struct {
-	next   time.Time // when to look again
-	looked time.Time
-	open   []forge.PullRequest
-	known  map[int]*pullRecord
-	plans  map[int]*pullPlanned
-	failed map[int]failedMerge
-	base   string // default branch of the forge
-	into   string // branch that pull requests go into
-	looks  int
-	at     string // commit of the followed ref at the last look
+	next    time.Time // when to look again
+	looked  time.Time
+	open    []forge.PullRequest
+	known   map[int]*pullRecord
+	plans   map[int]*pullPlanned
+	failed  map[int]failedMerge
+	refused map[string]refusedWrite // by what was written
+	base    string                  // default branch of the forge
+	into    string                  // branch that pull requests go into
+	looks   int
+	at      string // commit of the followed ref at the last look
 }
 
 // failedMerge is a merge that could not be made.
@@ -199,7 +200,7 @@ func (f *follower) loadPulls(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.pulls.known, f.pulls.plans, f.pulls.failed = map[int]*pullRecord{}, map[int]*pullPlanned{}, map[int]failedMerge{}
+	f.pulls.known, f.pulls.plans, f.pulls.failed, f.pulls.refused = map[int]*pullRecord{}, map[int]*pullPlanned{}, map[int]failedMerge{}, map[string]refusedWrite{}
 	for _, r := range all {
 		if r.UpdatedAt.After(f.pulls.looked) {
 			f.pulls.looked = r.UpdatedAt

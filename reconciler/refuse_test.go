@@ -110,3 +110,28 @@ func (w *stage) wait(d time.Duration) {
 		_ = w.pass()
 	}
 }
+
+// What a forge refuses for good is not sent again in each pass: neither a comment nor a
+// status, and neither waits for the other.
+func TestWhatAForgeRefusesForGoodIsTriedSeldom(t *testing.T) {
+	for call, status := range map[forgetest.Call]int{forgetest.CallSetStatus: 422, forgetest.CallComment: 403} {
+		t.Run(string(call), func(t *testing.T) {
+			w, git, f := reviewed(t)
+			f.Always(call, forgetest.Answer(status))
+			c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+			n := f.Calls(call)
+			for range 24 * 60 {
+				require.NoError(t, w.r.ledger.renew(t.Context()))
+				_ = w.pass() // the refusal is told
+				w.advance(time.Minute)
+			}
+			require.Less(t, f.Calls(call)-n, 60)
+			require.Greater(t, f.Calls(call)-n, 20)
+			if call == forgetest.CallComment {
+				require.NotEmpty(t, f.Statuses(git.heads["refs/heads/canary"]))
+			} else {
+				require.NotEmpty(t, c.comment())
+			}
+		})
+	}
+}

@@ -78,7 +78,11 @@ func (f *follower) publish(ctx context.Context, r *pullRecord, p page) error {
 		if err := f.ledger.mayWrite(); err != nil {
 			return err
 		}
-		if _, err := forge.Upsert(ctx, f.forge, r.Number, p.Marker.String(), body); err != nil {
+		write := func() error {
+			_, err := forge.Upsert(ctx, f.forge, r.Number, p.Marker.String(), body)
+			return err
+		}
+		if err := f.unlessRefused(fmt.Sprintf("comment %d %s", r.Number, digest), write); err != nil {
 			return fmt.Errorf("write the comment: %w", err)
 		}
 		f.meters.reports.WithLabelValues(f.config.Name, "comment").Inc()
@@ -105,7 +109,10 @@ func (f *follower) post(ctx context.Context, sheet render.Sheet, url string, was
 			return out, err
 		}
 		state, text := render.Status(sheet, endpoint, f.now(), limits.Description)
-		if err := f.forge.SetStatus(ctx, commit, forge.Status{Context: name, State: forge.StatusState(state), Text: text, URL: url}); err != nil {
+		write := func() error {
+			return f.forge.SetStatus(ctx, commit, forge.Status{Context: name, State: forge.StatusState(state), Text: text, URL: url})
+		}
+		if err := f.unlessRefused(fmt.Sprintf("status %s %s %s", commit, name, key), write); err != nil {
 			err = fmt.Errorf("set status %s of %s: %w", name, short(commit), err)
 			if !refusedForGood(err) {
 				return out, errors.Join(append(errs, err)...)

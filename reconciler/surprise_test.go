@@ -191,15 +191,8 @@ func TestARolloutInTheFirstCommitWaitsForItsSource(t *testing.T) {
 	require.Zero(t, w.told("stack.failed"))
 }
 
-// Git that goes back to a commit from before a side was pruned: what is made again takes no
-// traffic from what serves, and a rollout that cannot be is told, and not passed over.
-func TestGitThatGoesBackBehindAPruneDisturbsNothing(t *testing.T) {
-	w, git := canary(t, 10, 100)
-	w.repository("models").Prune = PruneConfig{Mode: PruneOn, MostShrink: 100}
-	w.begin()
-	w.until("it ends", 3*time.Hour, w.phase(InStep))
-	back := git.heads["refs/heads/main"]
-	only := `
+// candidateAlone is canaryHouse without its stable side and its rollout.
+const candidateAlone = `
 resource "sluice_endpoint" "e" { name = "chat" }
 resource "sluice_deployment" "candidate" {
   endpoint_id = sluice_endpoint.e.id
@@ -208,7 +201,16 @@ resource "sluice_deployment" "candidate" {
   autoscaling = { min_replicas = 0, max_replicas = 0 }
 }
 `
-	git.push("main", "the candidate alone", map[string]string{"prod/main.tf": only})
+
+// Git that goes back to a commit from before a side was pruned: what is made again takes no
+// traffic from what serves, and a rollout that cannot be is told, and not passed over.
+func TestGitThatGoesBackBehindAPruneDisturbsNothing(t *testing.T) {
+	w, git := canary(t, 10, 100)
+	w.repository("models").Prune = PruneConfig{Mode: PruneOn, MostShrink: 100}
+	w.begin()
+	w.until("it ends", 3*time.Hour, w.phase(InStep))
+	back := git.heads["refs/heads/main"]
+	git.push("main", "the candidate alone", map[string]string{"prod/main.tf": candidateAlone})
 	w.until("the old side is gone", 10*time.Minute, func() bool { return w.phase(InStep)() && len(w.endpoint("chat").Deployments) == 1 })
 	before := w.shares("chat")
 	git.heads["refs/heads/main"] = back
@@ -245,15 +247,7 @@ func TestOneApprovalIsEnoughForALargeRemoval(t *testing.T) {
 	w.repository("models").Approval = ApproveByDigest
 	w.begin()
 	w.until("it ends", 3*time.Hour, w.phase(InStep))
-	git.push("main", "the candidate alone", map[string]string{"prod/main.tf": `
-resource "sluice_endpoint" "e" { name = "chat" }
-resource "sluice_deployment" "candidate" {
-  endpoint_id = sluice_endpoint.e.id
-  name        = "candidate"
-  model       = "m/b"
-  autoscaling = { min_replicas = 0, max_replicas = 0 }
-}
-`})
+	git.push("main", "the candidate alone", map[string]string{"prod/main.tf": candidateAlone})
 	w.passes(5*time.Minute, time.Minute)
 	s := w.stack("models", "prod")
 	require.Equal(t, Waiting, s.Phase, w.show())
