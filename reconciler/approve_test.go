@@ -217,3 +217,24 @@ func TestAnOverrideOfAMergedPlanLiftsADenialOfThePlanThatWasSeen(t *testing.T) {
 	w.passes(4*time.Minute, time.Minute)
 	require.Len(t, w.all("chat"), 1, w.show())
 }
+
+// An approval ends with the pull request: one that is opened again is approved anew.
+func TestAnApprovalIsVoidWhenItsPullRequestIsOpenedAgain(t *testing.T) {
+	w, git, f := reviewed(t)
+	w.repository("models").Approval = ApproveByDigest
+	w.begin()
+	c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+	w.passes(2*time.Minute, time.Minute)
+	f.Say(c.number, "olga", "/sluice approve "+planning.ShortDigest(w.digestOf(c)))
+	w.advance(time.Minute)
+	w.passes(2*time.Minute, time.Minute)
+	require.Contains(t, c.comment(), "Approved by")
+	f.Close(c.number)
+	w.advance(time.Minute)
+	w.passes(2*time.Minute, time.Minute)
+	f.Reopen(c.number)
+	w.advance(time.Minute)
+	w.passes(2*time.Minute, time.Minute)
+	require.Contains(t, c.comment(), "Not approved yet")
+	require.NotContains(t, c.comment(), "Approved by")
+}

@@ -78,6 +78,7 @@ type pullMemory struct {
 	known   map[int]*pullRecord
 	plans   map[int]*pullPlanned
 	failed  map[int]failedMerge
+	checked map[int]time.Time       // when it was looked whether our comment still says what we wrote
 	refused map[string]refusedWrite // by what was written
 	base    string                  // default branch of the forge
 	into    string                  // branch that pull requests go into
@@ -200,7 +201,8 @@ func (f *follower) loadPulls(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.pulls.known, f.pulls.plans, f.pulls.failed, f.pulls.refused = map[int]*pullRecord{}, map[int]*pullPlanned{}, map[int]failedMerge{}, map[string]refusedWrite{}
+	f.pulls.known, f.pulls.plans, f.pulls.failed = map[int]*pullRecord{}, map[int]*pullPlanned{}, map[int]failedMerge{}
+	f.pulls.checked, f.pulls.refused = map[int]time.Time{}, map[string]refusedWrite{}
 	for _, r := range all {
 		if r.UpdatedAt.After(f.pulls.looked) {
 			f.pulls.looked = r.UpdatedAt
@@ -253,6 +255,7 @@ func (f *follower) lookAt(ctx context.Context, pr forge.PullRequest) error {
 	}
 	if !r.Over.IsZero() && pr.State == forge.IsOpen { // reopened
 		r.Over, r.Again, r.Body = time.Time{}, true, ""
+		r.Approved, r.Overrides, r.Reviewed = nil, nil, nil // its end made them void
 	}
 	news := !r.UpdatedAt.Equal(pr.UpdatedAt) || r.State != pr.State || !r.Heard.After(pr.UpdatedAt.Add(lateListing))
 	r.Title, r.Author, r.URL, r.HeadRef, r.State = pr.Title, pr.Author, pr.URL, pr.HeadRef, pr.State

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,6 +133,36 @@ func TestWhatAForgeRefusesForGoodIsTriedSeldom(t *testing.T) {
 			} else {
 				require.NotEmpty(t, c.comment())
 			}
+		})
+	}
+}
+
+// Our comment that a person deletes or changes is there again, as we wrote it, within an hour
+// or so, once.
+func TestACommentThatAPersonHasTouchedIsPutRight(t *testing.T) {
+	for name, touch := range map[string]func(f *forgetest.World, number int, x forge.Comment){
+		"deleted": func(f *forgetest.World, number int, x forge.Comment) { f.Delete(number, x.ID) },
+		"changed": func(f *forgetest.World, number int, x forge.Comment) {
+			marker, _, _ := strings.Cut(x.Body, "\n")
+			f.Edit(number, x.ID, marker+"\nApproved by `olga`")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, git, f := reviewed(t)
+			c := w.propose(git, f, "canary", map[string]string{"prod/main.tf": canaryHouse("chat", 10, 100)})
+			require.NoError(t, w.pass())
+			was := c.comment()
+			require.Contains(t, was, "Plan")
+			for _, x := range f.Comments(c.number) {
+				if x.Bot {
+					touch(f, c.number, x)
+				}
+			}
+			w.passes(2*time.Hour, time.Minute)
+			require.Equal(t, was, c.comment())
+			n := f.Writes(forgetest.Any)
+			w.passes(5*time.Hour, time.Minute)
+			require.Equal(t, n, f.Writes(forgetest.Any))
 		})
 	}
 }

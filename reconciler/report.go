@@ -74,7 +74,7 @@ func (f *follower) reportPull(ctx context.Context, r *pullRecord) error {
 func (f *follower) publish(ctx context.Context, r *pullRecord, p page) error {
 	body := render.Comment(p.Sheet, f.forge.Limits().Comment)
 	sum := sha256.Sum256([]byte(body))
-	if digest := hex.EncodeToString(sum[:12]); digest != r.Body {
+	if digest := hex.EncodeToString(sum[:12]); digest != r.Body || f.maybeTouched(r) {
 		if err := f.ledger.mayWrite(); err != nil {
 			return err
 		}
@@ -85,11 +85,22 @@ func (f *follower) publish(ctx context.Context, r *pullRecord, p page) error {
 		if err := f.unlessRefused(fmt.Sprintf("comment %d %s", r.Number, digest), write); err != nil {
 			return fmt.Errorf("write the comment: %w", err)
 		}
-		f.meters.reports.WithLabelValues(f.config.Name, "comment").Inc()
+		if r.Body != digest {
+			f.meters.reports.WithLabelValues(f.config.Name, "comment").Inc()
+		}
 		r.Body = digest
+		f.pulls.checked[r.Number] = f.now()
 	}
 	r.shows(p, f.now())
 	return nil
+}
+
+// looksAfter is how often it is looked whether somebody has deleted or changed our comment
+// of a pull request that is not over.
+const looksAfter = time.Hour
+
+func (f *follower) maybeTouched(r *pullRecord) bool {
+	return r.Over.IsZero() && f.now().Sub(f.pulls.checked[r.Number]) >= looksAfter
 }
 
 // post writes the statuses of a sheet's commit that are new, one for each endpoint. What

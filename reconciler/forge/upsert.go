@@ -42,8 +42,9 @@ func Upsert(ctx context.Context, f Forge, number int, marker, body string) (Comm
 	if s.made.ID != 0 {
 		// The list may be older than what we wrote: only the comment itself can say that
 		// it is gone.
-		c, err := s.edit(ctx, f, s.made, body)
-		if !gone(err) {
+		c := s.made
+		c.Body = body
+		if err := f.EditComment(ctx, number, c.ID, body); !gone(err) {
 			return c, err
 		}
 		s.made = Comment{}
