@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-dev/terraform-provider-sluice/internal/api"
 	"github.com/sluice-dev/terraform-provider-sluice/internal/engineclient"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge"
 	"github.com/sluice-dev/terraform-provider-sluice/reconciler/forge/forgetest"
@@ -97,4 +98,35 @@ func TestARolloutThatCannotBeReadHoldsUpNoCancelOfAnother(t *testing.T) {
 	require.NoError(t, w.pass())
 	w.advance(time.Minute)
 	require.Equal(t, engineclient.StateCanceled, w.all("chat")[0].State, w.show())
+}
+
+// While a host of Git is down, what runs is looked at as often as ever, and so is what people
+// have asked for while the engine is; a repository with neither is left alone ever longer.
+func TestABackOffDelaysNeitherAWatchNorAWord(t *testing.T) {
+	w, git, _ := reviewed(t)
+	f := w.r.followers[0]
+	fails := func() time.Duration {
+		for range 8 {
+			require.NoError(t, w.r.ledger.renew(t.Context()))
+			began := w.now
+			err := f.pass(t.Context())
+			require.Error(t, err)
+			f.notePass(began, err)
+			w.advance(time.Minute)
+		}
+		return f.pause(errGitDown)
+	}
+	git.down = errGitDown
+	require.Greater(t, fails(), 5*time.Minute)
+	git.down = nil
+	w.parks(git, 10, 100)
+	git.down = errGitDown
+	require.LessOrEqual(t, fails(), time.Minute)
+	git.down = nil
+	_, err := w.person("bob").CancelRollout(t.Context(), w.endpoint("chat").ID, w.all("chat")[0].ID, api.Control{Reason: "enough"})
+	require.NoError(t, err)
+	w.isOver(engineclient.StateCanceled)
+	w.ask("writer", "reverse", `{"id":"1","reason":"slow"}`, http.StatusAccepted)
+	w.fault = func(*http.Request) error { return errors.New("connection refused") }
+	require.LessOrEqual(t, fails(), time.Minute)
 }

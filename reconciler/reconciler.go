@@ -219,6 +219,7 @@ type follower struct {
 	gitErr   error        // of this pass: then nothing new is started
 	judgedBy string       // the rules of this pass, see rulesKey
 	shown    map[string]*shownRollout
+	words    bool // what people have asked for could not be done in this pass
 	hinted   bool // a webhook came; guarded by the reconciler's lock
 }
 

@@ -175,6 +175,9 @@ func (f *follower) pause(err error) time.Duration {
 		wait = max(wait, limited.Until.Sub(f.now()))
 	} else if err != nil {
 		wait = min(longestBackOff, wait<<min(f.health().Failures, 6))
+		if f.underWay() || f.words { // what runs, and what people have asked for, waits for no back-off
+			wait = min(wait, max(watchEvery, f.config.Interval))
+		}
 	} else if f.underWay() {
 		wait = min(wait, watchEvery)
 	}

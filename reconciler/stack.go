@@ -62,11 +62,13 @@ func (f *follower) stack(ctx context.Context, c StackConfig) error {
 func (f *follower) hearFirst(ctx context.Context) error {
 	asks, err := readAll[askRecord](ctx, f.ledger, journal.Key{Kind: kindAsk, Repository: f.config.Name})
 	errs := []error{err}
+	f.words = false
 	for _, c := range f.config.Stacks {
 		if !slices.ContainsFunc(asks, func(a askRecord) bool { return a.Stack == c.Name && a.Ended.IsZero() }) {
 			continue
 		}
 		if err := f.hearStack(ctx, c); err != nil {
+			f.words = true
 			errs = append(errs, fmt.Errorf("stack %s: %w", f.key(c.Name), err))
 		}
 	}
