@@ -54,18 +54,8 @@ func (p *stackPass) apply(ctx context.Context) error {
 			p.plan.done = len(p.plan.waits) == 0
 			return nil
 		}
-		if p.plan.waits = blocked(todo); len(p.plan.waits) == len(todo) { // there is nothing to approve
-			return nil
-		}
-		holds, err := p.holds(ctx, run)
-		if err != nil {
+		if held, err := p.held(ctx, run, todo); err != nil || held {
 			return err
-		}
-		if !run.Acted.IsZero() { // its approval was given, and it has changed what stands since
-			holds = slices.DeleteFunc(holds, func(w Wait) bool { return w.For == ForApproval })
-		}
-		if p.plan.waits = holds; len(holds) > 0 {
-			return nil
 		}
 		if p.plan.known { // what is acted on is what stands now
 			p.forget()
@@ -89,6 +79,22 @@ func (p *stackPass) apply(ctx context.Context) error {
 	}
 	p.hasten()
 	return nil
+}
+
+// held reports whether anything keeps a run from its next change; the plan's waits say what.
+func (p *stackPass) held(ctx context.Context, run *runRecord, todo []planning.Change) (bool, error) {
+	if p.plan.waits = blocked(todo); len(p.plan.waits) == len(todo) { // there is nothing to approve
+		return true, nil
+	}
+	holds, err := p.holds(ctx, run)
+	if err != nil {
+		return true, err
+	}
+	if !run.Acted.IsZero() { // its approval was given, and it has changed what stands since
+		holds = slices.DeleteFunc(holds, func(w Wait) bool { return w.For == ForApproval })
+	}
+	p.plan.waits = holds
+	return len(holds) > 0, nil
 }
 
 // sweep goes over the changes once. One that waits keeps those that depend on it waiting;

@@ -78,7 +78,7 @@ func endpointsIn(o folder, c StackConfig) []string {
 // handOver lets go of what another stack declares now: that one takes it in, and no thing
 // is made or deleted. The endpoint is given back first, or the other one could not have it.
 func (p *stackPass) handOver(ctx context.Context) error {
-	if p.s.Suspended != nil {
+	if p.s.Suspended != nil || len(p.plan.moved) == 0 {
 		return nil
 	}
 	for _, m := range p.plan.moved {
@@ -90,6 +90,8 @@ func (p *stackPass) handOver(ctx context.Context) error {
 		p.s.unbind(m.change.Address)
 		p.tellTaken("apply.handed_over", m.change.Address, m.change.ID, fmt.Sprintf("is declared by %s now, and is left to it", m.to))
 	}
+	p.plan.moved = nil // done, and the next plan is of what is left
+	p.forget()
 	return nil
 }
 
