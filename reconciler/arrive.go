@@ -46,7 +46,8 @@ func (p *stackPass) linger(ctx context.Context) error {
 	}
 	now := folderOf(*p.tree, p.c)
 	if now.Digest == p.s.Files {
-		return p.use(now)
+		p.folder = &now
+		return nil
 	}
 	tree, err := p.remote.Read(ctx, p.at(p.s.Commit.ID))
 	var gone *gitsource.Gone
@@ -60,7 +61,9 @@ func (p *stackPass) linger(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read %s again: %w", short(p.s.Commit.ID), err)
 	}
-	return p.use(folderOf(tree, p.c))
+	then := folderOf(tree, p.c)
+	p.folder = &then
+	return nil
 }
 
 // reconfigured takes up the folder of the commit that is known. When it is not what it was
@@ -82,10 +85,6 @@ func (p *stackPass) reconfigured(ctx context.Context, o folder) error {
 			p.s.Settled = ""
 		}
 	}
-	return p.use(o)
-}
-
-func (p *stackPass) use(o folder) error {
 	p.folder = &o
 	return nil
 }

@@ -66,6 +66,7 @@ func TestARenamedStackTakesOverWhatTheOldOneOwned(t *testing.T) {
 	require.Contains(t, f.Signs(word), forge.Denied)
 	all := f.Comments(c.number)
 	require.Contains(t, all[len(all)-1].Body, "not in the configuration any more")
+	require.Contains(t, all[len(all)-1].Body, "sluice rollout chat --cancel --reason …")
 	w.until("the new one is in step", 5*time.Hour, func() bool { return w.stack("models", "production").Phase == InStep })
 	git.push("main", "three", map[string]string{"prod/main.tf": strings.Replace(canaryHouse("chat", 10, 100), `name = "chat"`, "name = \"chat\"\n  visibility = \"INTERNAL\"", 1)})
 	w.passes(10*time.Minute, time.Minute)

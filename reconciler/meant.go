@@ -49,7 +49,7 @@ func (f *follower) handRollout(ctx context.Context, r *pullRecord, c forge.Comme
 	case len(found) > 1:
 		r.answer(c, fmt.Sprintf("Say which one: %s. For example: /sluice %s %s", joined(there), command.Verb, there[0]), forge.Denied)
 	case !f.isStack(found[0].stack):
-		r.answer(c, fmt.Sprintf("Stack %s is not in the configuration any more. Steer the rollout itself: sluice rollout %s --%s", found[0].stack, found[0].endpoint, command.Verb), forge.Denied)
+		r.answer(c, fmt.Sprintf("Stack %s is not in the configuration any more. Steer the rollout itself: sluice rollout %[2]s --resume, sluice rollout %[2]s --promote or sluice rollout %[2]s --cancel --reason …", found[0].stack, found[0].endpoint), forge.Denied)
 	case u.reason == reasonNeeded && command.Reason == "":
 		r.answer(c, fmt.Sprintf("%s needs a reason: %s", command.Verb, u.example), forge.Denied)
 	default:
